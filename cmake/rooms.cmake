@@ -1,0 +1,27 @@
+# One static library a room: lra_room(NAME SOURCES ... DEPENDS ...). Headers are included from the repository's root
+# ("lib/util/check.h"), so that every include names its room; tests/house/include_rules.py holds the rooms to their order.
+add_library(lra_flags INTERFACE)
+target_compile_options(lra_flags INTERFACE -Wall -Wextra -Wno-unused-parameter)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(lra_flags INTERFACE -Wno-restrict)  # false on std::string of GCC 12 (GCC bug 105651)
+endif()
+# The same bits on every run: no contraction or reassociation left to the compiler.
+target_compile_options(lra_flags INTERFACE -ffp-contract=off)
+if(LRA_SANITIZE)
+  target_compile_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE})
+endif()
+target_include_directories(lra_flags INTERFACE ${PROJECT_SOURCE_DIR})
+
+function(lra_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(lra_${name} STATIC ${ROOM_SOURCES})
+  target_link_libraries(lra_${name} PUBLIC lra_flags ${ROOM_DEPENDS})
+endfunction()
+
+function(lra_program name)
+  cmake_parse_arguments(PROGRAM "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${PROGRAM_SOURCES})
+  target_link_libraries(${name} PRIVATE lra_flags ${PROGRAM_DEPENDS})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()

@@ -1,0 +1,30 @@
+# Writes OUTPUT (a C++ header) with the commit SOURCE stands at. Runs at every build; the file only changes, and is only
+# compiled again, when the answer does. A SOURCE that merely lies inside someone else's repository is "unknown".
+set(commit "unknown")
+set(dirty 0)
+find_program(GIT git)
+if(GIT)
+  execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --show-toplevel
+    OUTPUT_VARIABLE top OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  get_filename_component(real_source ${SOURCE} REALPATH)
+  if(NOT failed AND "${top}" STREQUAL "${real_source}")
+    execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --short=10 HEAD
+      OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    if(NOT failed)
+      set(commit "${head}")
+      execute_process(COMMAND ${GIT} -C ${SOURCE} status --porcelain --untracked-files=no
+        OUTPUT_VARIABLE changes OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+      if(NOT "${changes}" STREQUAL "")
+        set(dirty 1)
+      endif()
+    endif()
+  endif()
+endif()
+set(text "#define LRA_COMMIT \"${commit}\"\n#define LRA_COMMIT_DIRTY ${dirty}\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT "${text}" STREQUAL "${old}")
+  file(WRITE ${OUTPUT} "${text}")
+endif()

@@ -1,0 +1,23 @@
+// SIGINT and SIGTERM. While a StopSignals lives, the first one only raises a flag, so that work in progress can be saved;
+// a second one ends the process at once. Outside of it either ends the process at once. Exit code 130 in each case.
+#pragma once
+
+namespace lra {
+
+// From here on SIGINT and SIGTERM end the process with 130 at once (nothing is left to be saved).
+void install_signal_handlers();
+
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  bool raised() const;
+  int signal() const;  // the one that was raised, 0 = none
+};
+
+constexpr int kInterruptedExitCode = 130;
+
+}  // namespace lra
