@@ -1,0 +1,54 @@
+// Linear layers: products by lib/ops/matmul.h, sums of the bias gradient in vectors.
+#include "lib/ops/linear.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lib/ops/linear_cpu.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+// The order matters: these are read once a target.
+#include "hwy/highway.h"
+#include "lib/ops/loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lra {
+namespace HWY_NAMESPACE {
+namespace {
+
+void AddBiasGradient(ConstMatrix dy, float* d_bias) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  AddColumnSums(dy.rows, dy.cols, d_bias,
+                [&](auto d, int64_t row, int64_t column) HWY_ATTR { return hn::LoadU(d, dy.row(row) + column); });
+}
+
+void FillRows(const float* bias, Matrix y) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  for (int64_t row = 0; row < y.rows; ++row) {
+    float* HWY_RESTRICT to = y.row(row);
+    ForEachVector(y.cols, [&](auto d, int64_t i) HWY_ATTR { hn::StoreU(hn::LoadU(d, bias + i), d, to + i); });
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace lra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lra {
+
+HWY_EXPORT(AddBiasGradient);
+HWY_EXPORT(FillRows);
+
+// Adding to rows that hold the bias costs less than a second pass over the result.
+void linear_forward(ConstMatrix x, ConstMatrix weight, const float* bias, Matrix y) {
+  if (bias != nullptr) HWY_DYNAMIC_DISPATCH(FillRows)(bias, y);
+  matmul(x, Transpose::kNo, weight, Transpose::kYes, y, bias == nullptr ? Write::kOver : Write::kAdd);
+}
+
+void linear_backward(ConstMatrix x, ConstMatrix weight, ConstMatrix dy, Matrix dx, Matrix d_weight, float* d_bias) {
+  if (!dx.empty()) matmul(dy, Transpose::kNo, weight, Transpose::kNo, dx, Write::kOver);
+  matmul(dy, Transpose::kYes, x, Transpose::kNo, d_weight, Write::kAdd);
+  if (d_bias != nullptr) HWY_DYNAMIC_DISPATCH(AddBiasGradient)(dy, d_bias);
+}
+
+}  // namespace lra
+#endif  // HWY_ONCE
