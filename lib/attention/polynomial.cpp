@@ -1,0 +1,184 @@
+// Polynomial attention: P = gain x^q / c, no normalisation ("Rethinking Softmax: Self-Attention with Polynomial
+// Activations", arXiv 2410.18613). c is a number, sqrt(n), n, or sqrt(n m_q) with m_q = E[x^(2q)] for Gaussian queries
+// and keys. Statistics of a row: 1 / c.
+#include <cmath>
+
+#include "lib/attention/families.h"
+#include "lib/util/check.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "lib/attention/polynomial.cpp"
+#include <hwy/foreach_target.h>
+// foreach_target.h stands first.
+#include <hwy/highway.h>
+
+#include "lib/attention/row_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lra {
+namespace HWY_NAMESPACE {
+
+template <int kPower>
+HWY_INLINE RowVector power_of(RowVector x) {
+  if constexpr (kPower == 0) {
+    return hn::Set(RowTag(), 1.0f);
+  } else if constexpr (kPower == 1) {
+    return x;
+  } else if constexpr (kPower % 2 == 0) {
+    const RowVector half = power_of<kPower / 2>(x);
+    return hn::Mul(half, half);
+  } else {
+    return hn::Mul(x, power_of<kPower - 1>(x));
+  }
+}
+
+template <int kPower>
+void row_forward(float gain, int64_t n, float* s) {
+  const RowVector scale = hn::Set(RowTag(), gain);
+  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
+    access.store(hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f))), s + j);
+  });
+}
+
+// dx = gain q x^(q-1) g; returns sum x^q g, the gradient of the gain.
+template <int kPower>
+float row_backward(float gain, int64_t n, float* s, float* g) {
+  const RowTag d;
+  const RowVector scale = hn::Set(d, gain), slope = hn::Set(d, gain * static_cast<float>(kPower));
+  RowVector sum = hn::Zero(d);
+  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
+    const RowVector x = access.load(s + j, 0.0f), gradient = access.load(g + j, 0.0f);
+    const RowVector lower = power_of<kPower - 1>(x), whole = hn::Mul(x, lower);
+    sum = hn::MulAdd(whole, gradient, sum);
+    access.store(hn::Mul(scale, whole), s + j);
+    access.store(hn::Mul(hn::Mul(slope, lower), gradient), g + j);
+  });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+void polynomial_row_forward(int power, float gain, int64_t n, float* s) {
+  switch (power) {
+    case 1: return row_forward<1>(gain, n, s);
+    case 2: return row_forward<2>(gain, n, s);
+    case 3: return row_forward<3>(gain, n, s);
+    case 4: return row_forward<4>(gain, n, s);
+    case 5: return row_forward<5>(gain, n, s);
+    case 6: return row_forward<6>(gain, n, s);
+    case 7: return row_forward<7>(gain, n, s);
+    default: return row_forward<8>(gain, n, s);
+  }
+}
+
+float polynomial_row_backward(int power, float gain, int64_t n, float* s, float* g) {
+  switch (power) {
+    case 1: return row_backward<1>(gain, n, s, g);
+    case 2: return row_backward<2>(gain, n, s, g);
+    case 3: return row_backward<3>(gain, n, s, g);
+    case 4: return row_backward<4>(gain, n, s, g);
+    case 5: return row_backward<5>(gain, n, s, g);
+    case 6: return row_backward<6>(gain, n, s, g);
+    case 7: return row_backward<7>(gain, n, s, g);
+    default: return row_backward<8>(gain, n, s, g);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace lra
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lra {
+
+double polynomial_moment(int power, int head_dim) {
+  double moment = 1.0;
+  for (int odd = 1; odd < 2 * power; odd += 2) moment *= odd;
+  for (int r = 0; r < power; ++r) moment *= 1.0 + 2.0 * r / head_dim;
+  return moment;
+}
+
+namespace {
+
+HWY_EXPORT(polynomial_row_forward);
+HWY_EXPORT(polynomial_row_backward);
+
+class Polynomial final : public ScoreActivation {
+ public:
+  Polynomial(const AttentionSpec& spec, const AttentionShape& shape)
+      : power_(static_cast<int>(spec.integer("power"))),
+        learnt_gain_(spec.flag("gain")),
+        fixed_length_(spec.get("length") == "max" ? shape.padded_length : 0),
+        scale_(spec.get("scale")),
+        moment_(polynomial_moment(power_, shape.head_dim)) {
+    if (scale_ != "sqrt" && scale_ != "n" && scale_ != "moment") constant_ = spec.real("scale");
+  }
+
+  int statistics() const override { return 1; }
+
+  void forward(const ScoreRow& row, float* s, float* statistics) const override {
+    statistics[0] = static_cast<float>(1.0 / divisor(row.keys));
+    HWY_DYNAMIC_DISPATCH(polynomial_row_forward)(power_, gain(row), row.keys, s);
+  }
+
+  void backward(const ScoreRow& row, const float*, float, float* s, float* g,
+                std::span<float* const> d_parameters) const override {
+    const float d_gain = HWY_DYNAMIC_DISPATCH(polynomial_row_backward)(power_, gain(row), row.keys, s, g);
+    if (learnt_gain_) d_parameters[0][row.head] += d_gain;
+  }
+
+ private:
+  float gain(const ScoreRow& row) const { return learnt_gain_ ? row.parameters[0][row.head] : 1.0f; }
+
+  double divisor(int64_t keys) const {
+    const double n = static_cast<double>(fixed_length_ > 0 ? fixed_length_ : keys);
+    if (scale_ == "sqrt") return std::sqrt(n);
+    if (scale_ == "n") return n;
+    if (scale_ == "moment") return std::sqrt(n * moment_);
+    return constant_;
+  }
+
+  int power_;
+  bool learnt_gain_;
+  int64_t fixed_length_;
+  std::string scale_;
+  double moment_;
+  double constant_ = 1.0;
+};
+
+void validate(const AttentionSpec& spec) {
+  const int64_t power = spec.integer("power");
+  if (power < 1 || power > 8) throw UsageError("attention polynomial: power={} must be 1 to 8", spec.get("power"));
+  const std::string& scale = spec.get("scale");
+  if (scale == "sqrt" || scale == "n" || scale == "moment") return;
+  char* end = nullptr;
+  const double value = std::strtod(scale.c_str(), &end);
+  if (end == scale.c_str() || *end != '\0' || !std::isfinite(value) || value <= 0.0) {
+    throw UsageError("attention polynomial: scale={} must be a positive number, sqrt, n or moment", scale);
+  }
+}
+
+}  // namespace
+
+AttentionFamily polynomial_family() {
+  using Kind = AttentionOption::Kind;
+  return {.name = "polynomial",
+          .options = {{"power", Kind::kInteger, "3", {}, "exponent q, 1 to 8"},
+                      {"scale", Kind::kText, "16", {}, "divisor c: a positive number, sqrt, n or moment"},
+                      {"length", Kind::kChoice, "real", {"real", "max"}, "n of the scale: real keys or padded length"},
+                      {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"}},
+          .idea = "x^q / c, not normalised: keeps the Frobenius norm of P at O(sqrt N)",
+          .source = "arXiv 2410.18613",
+          .kind = "elementwise",
+          .validate = validate,
+          .make =
+              [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
+            std::vector<KernelParameter> parameters;
+            if (spec.flag("gain")) {
+              parameters.push_back({"gain", {shape.heads}, true, std::vector<float>(shape.heads, 1.0f)});
+            }
+            return std::make_unique<RowPanelKernel>(shape, spec, std::move(parameters),
+                                                    std::make_unique<Polynomial>(spec, shape));
+          }};
+}
+
+}  // namespace lra
+#endif

@@ -1,0 +1,127 @@
+#include "lib/attention/registry.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "lib/attention/families.h"
+#include "lib/util/check.h"
+
+namespace lra {
+namespace {
+
+const AttentionFamily& find_family(const std::string& name) {
+  std::vector<std::string> names;
+  for (const AttentionFamily& family : attention_families()) {
+    if (family.name == name) return family;
+    names.push_back(family.name);
+  }
+  throw UsageError("unknown attention '{}'; known: {}", name, fmt::join(names, ", "));
+}
+
+std::string describe(const AttentionOption& option) {
+  return option.key + "=" + (option.choices.empty() ? option.default_value : fmt::format("{}", fmt::join(option.choices, "|")));
+}
+
+// The value as canonical() writes it; UsageError where it is not of the option's kind.
+std::string normalise(const std::string& family, const AttentionOption& option, const std::string& value) {
+  const auto refuse = [&](const std::string& form) {
+    throw UsageError("attention {}: {}={} must be {}", family, option.key, value, form);
+  };
+  char* end = nullptr;
+  switch (option.kind) {
+    case AttentionOption::Kind::kInteger: {
+      errno = 0;
+      const long long number = std::strtoll(value.c_str(), &end, 10);
+      if (value.empty() || *end != '\0' || errno != 0) refuse("a whole number");
+      return fmt::format("{}", number);
+    }
+    case AttentionOption::Kind::kReal: {
+      const double number = std::strtod(value.c_str(), &end);
+      if (value.empty() || *end != '\0' || !std::isfinite(number)) refuse("a number");
+      return fmt::format("{}", number);
+    }
+    case AttentionOption::Kind::kFlag:
+      if (value != "0" && value != "1") refuse("0 or 1");
+      return value;
+    case AttentionOption::Kind::kChoice:
+      if (std::find(option.choices.begin(), option.choices.end(), value) == option.choices.end()) {
+        refuse(fmt::format("one of {}", fmt::join(option.choices, ", ")));
+      }
+      return value;
+    case AttentionOption::Kind::kText: {
+      // A number inside a text option has one spelling too: 16.0 is 16.
+      const double number = std::strtod(value.c_str(), &end);
+      const bool is_number = !value.empty() && *end == '\0' && std::isfinite(number);
+      return is_number ? fmt::format("{}", number) : value;
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
+const std::vector<AttentionFamily>& attention_families() {
+  static const std::vector<AttentionFamily> families = {softmax_family(), polynomial_family()};
+  return families;
+}
+
+AttentionSpec parse_attention(const std::string& text) {
+  if (text.find('+') != std::string::npos) {
+    throw UsageError("attention '{}': modifiers after '+' are not known; write name or name:key=value,…", text);
+  }
+  const size_t colon = text.find(':');
+  AttentionSpec spec;
+  spec.name = text.substr(0, colon);
+  const AttentionFamily& family = find_family(spec.name);
+  spec.known = family.options;
+  for (const AttentionOption& option : family.options) spec.options.emplace_back(option.key, option.default_value);
+
+  std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (colon != std::string::npos && rest.empty()) {
+    throw UsageError("attention '{}': nothing after ':'; write {}:key=value", text, spec.name);
+  }
+  std::vector<std::string> seen;
+  while (!rest.empty()) {
+    const size_t comma = rest.find(',');
+    const std::string item = rest.substr(0, comma);
+    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+    const size_t equals = item.find('=');
+    const std::string key = item.substr(0, equals);
+    const auto option = std::find_if(family.options.begin(), family.options.end(),
+                                     [&](const AttentionOption& o) { return o.key == key; });
+    if (option == family.options.end() || equals == std::string::npos) {
+      std::vector<std::string> known;
+      for (const AttentionOption& o : family.options) known.push_back(describe(o));
+      throw UsageError("attention {} has no option '{}'; it has: {}", spec.name, item,
+                       known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+    }
+    if (std::find(seen.begin(), seen.end(), key) != seen.end()) {
+      throw UsageError("attention {}: option '{}' is given twice", spec.name, key);
+    }
+    seen.push_back(key);
+    spec.options[option - family.options.begin()].second = normalise(spec.name, *option, item.substr(equals + 1));
+  }
+  family.validate(spec);
+  return spec;
+}
+
+std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const AttentionShape& shape) {
+  return find_family(spec.name).make(spec, shape);
+}
+
+std::string attention_list() {
+  std::string text;
+  for (const AttentionFamily& family : attention_families()) {
+    text += fmt::format("{:<14}{}\n{:<14}{}; {}\n", family.name, family.idea, "", family.kind, family.source);
+    for (const AttentionOption& option : family.options) {
+      text += fmt::format("{:<14}  {:<18}{} (default {})\n", "", option.key + (option.choices.empty() ? "" : fmt::format("={}", fmt::join(option.choices, "|"))),
+                          option.help, option.default_value);
+    }
+  }
+  return text;
+}
+
+}  // namespace lra
