@@ -1,0 +1,198 @@
+// The classifier: encoder of one or two sequences, head of linear and ReLU layers, cross entropy.
+#include "lib/model/classifier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/model/encoder.h"
+#include "lib/model/initialise.h"
+#include "lib/model/plan.h"
+#include "lib/ops/activations.h"
+#include "lib/ops/cross_entropy.h"
+#include "lib/ops/linear.h"
+#include "lib/util/check.h"
+
+namespace lra {
+namespace {
+
+// Activations of the head, one row each, in the arena.
+struct HeadState {
+  Matrix in;      // (1, parts * E) what the encoder gives
+  Matrix hidden;  // (1, hidden) after ReLU
+  Matrix middle;  // (1, hidden / 2) after ReLU, pair_head "two" only
+  Matrix logits;  // (1, classes)
+};
+
+// in = [x, y, xy, x-y] or [x, y]; the halves of `in` already hold x and y.
+void combine_pair(const ModelPlan& plan, Matrix in) {
+  if (in.cols == 2 * plan.dim) return;
+  const float *x = in.data, *y = in.data + plan.dim;
+  float *product = in.data + 2 * plan.dim, *difference = in.data + 3 * plan.dim;
+  for (int64_t i = 0; i < plan.dim; ++i) {
+    product[i] = x[i] * y[i];
+    difference[i] = x[i] - y[i];
+  }
+}
+
+// d_in becomes the gradients of x and y in its first two parts.
+void combine_pair_backward(const ModelPlan& plan, ConstMatrix in, Matrix d_in) {
+  if (in.cols == 2 * plan.dim) return;
+  const float *x = in.data, *y = in.data + plan.dim;
+  const float *d_product = d_in.data + 2 * plan.dim, *d_difference = d_in.data + 3 * plan.dim;
+  float *dx = d_in.data, *dy = d_in.data + plan.dim;
+  for (int64_t i = 0; i < plan.dim; ++i) {
+    dx[i] += d_product[i] * y[i] + d_difference[i];
+    dy[i] += d_product[i] * x[i] - d_difference[i];
+  }
+}
+
+void head_forward(const ModelPlan& plan, const float* parameters, Arena& arena, HeadState& s) {
+  const auto layer = [&](const LinearPlan& linear, ConstMatrix x) {
+    const Matrix y = arena.matrix(1, linear.out);
+    linear_forward(x, linear.weight_of(parameters), linear.bias_of(parameters), y);
+    return y;
+  };
+  s.hidden = layer(plan.head_in, s.in);
+  relu_forward(s.hidden, s.hidden);
+  if (plan.head_mid.exists()) {
+    s.middle = layer(plan.head_mid, s.hidden);
+    relu_forward(s.middle, s.middle);
+  }
+  s.logits = layer(plan.head_out, plan.head_mid.exists() ? s.middle : s.hidden);
+}
+
+// Returns the gradient of s.in, in the arena.
+Matrix head_backward(const ModelPlan& plan, const float* parameters, const HeadState& s, ConstMatrix d_logits,
+                     float* gradients, Arena& arena) {
+  const auto layer = [&](const LinearPlan& linear, ConstMatrix x, ConstMatrix dy) {
+    const Matrix dx = arena.matrix(1, linear.in);
+    linear_backward(x, linear.weight_of(parameters), dy, dx, linear.weight_of(gradients), linear.bias_of(gradients));
+    return dx;
+  };
+  Matrix d = layer(plan.head_out, plan.head_mid.exists() ? s.middle : s.hidden, d_logits);
+  if (plan.head_mid.exists()) {
+    relu_backward(s.middle, d, d);
+    d = layer(plan.head_mid, s.hidden, d);
+  }
+  relu_backward(s.hidden, d, d);
+  return layer(plan.head_in, s.in, d);
+}
+
+ExampleResult result_of(ConstMatrix logits, int label, float weight, Matrix d_logits) {
+  const std::span<const float> row(logits.data, static_cast<size_t>(logits.cols));
+  ExampleResult result;
+  result.loss = cross_entropy(row, label, weight, {d_logits.data, static_cast<size_t>(d_logits.cols)});
+  result.predicted = static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
+  result.logits.assign(row.begin(), row.end());
+  return result;
+}
+
+// Weights of the encoder's linear layers, each applied to every token.
+double token_weights(const ModelPlan& plan) {
+  double weights = 0.0;
+  for (const BlockPlan& block : plan.blocks) {
+    for (const LinearPlan& linear : {block.qkv, block.output, block.mlp_in, block.mlp_out}) {
+      weights += static_cast<double>(linear.in) * static_cast<double>(linear.out);
+    }
+  }
+  return weights;
+}
+
+double head_weights(const ModelPlan& plan) {
+  double weights = 0.0;
+  for (const LinearPlan& linear : {plan.head_in, plan.head_mid, plan.head_out}) {
+    weights += static_cast<double>(linear.in) * static_cast<double>(linear.out);
+  }
+  return weights;
+}
+
+}  // namespace
+
+struct Classifier::Plan : ModelPlan {
+  using ModelPlan::ModelPlan;
+};
+
+Classifier::Classifier(const ModelConfig& config) : config_(config) {
+  config_.validate();
+  plan_ = std::make_unique<Plan>(config_, layout_);
+  parameters_.resize(static_cast<size_t>(layout_.size()));
+}
+
+Classifier::~Classifier() = default;
+Classifier::Classifier(Classifier&&) noexcept = default;
+
+const AttentionKernel& Classifier::kernel(int layer) const { return *plan_->blocks[layer].kernel; }
+
+void Classifier::initialise(uint64_t seed) { initialise_parameters(config_, *plan_, layout_, seed, parameters_); }
+
+ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
+  check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
+        config_.classes);
+  Arena::Scope scope(arena);
+  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena};
+  HeadState head;
+  head.in = arena.matrix(1, plan_->head_in.in);
+  {
+    Arena::Scope inner(arena);
+    encode(context, example.first, 0, head.in.data);
+  }
+  if (config_.pair) {
+    Arena::Scope inner(arena);
+    encode(context, example.second, 0, head.in.data + plan_->dim);
+  }
+  if (config_.pair) combine_pair(*plan_, head.in);
+  head_forward(*plan_, parameters_.data(), arena, head);
+  return result_of(head.logits, example.label, 1.0f, {});
+}
+
+ExampleResult Classifier::train(const Example& example, float weight, const DropoutSource& dropout,
+                                std::span<float> gradients, Arena& arena) const {
+  check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
+        config_.classes);
+  check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
+        layout_.size());
+  Arena::Scope scope(arena);
+  const ModelPlan& plan = *plan_;
+  const float* parameters = parameters_.data();
+  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena};
+  // The sequences of a pair draw different masks.
+  const uint32_t first_id = config_.pair ? 2 * dropout.example : dropout.example;
+
+  HeadState head;
+  head.in = arena.matrix(1, plan.head_in.in);
+  const SequenceState first = encode(context, example.first, first_id, head.in.data);
+  SequenceState second;
+  if (config_.pair) {
+    second = encode(context, example.second, first_id + 1, head.in.data + plan.dim);
+    combine_pair(plan, head.in);
+  }
+  head_forward(plan, parameters, arena, head);
+
+  const Matrix d_logits = arena.matrix(1, config_.classes);
+  ExampleResult result = result_of(head.logits, example.label, weight, d_logits);
+  const Matrix d_in = head_backward(plan, parameters, head, d_logits, gradients.data(), arena);
+  if (config_.pair) {
+    combine_pair_backward(plan, head.in, d_in);
+    encode_backward(context, second, d_in.data + plan.dim, gradients.data());
+  }
+  encode_backward(context, first, d_in.data, gradients.data());
+  return result;
+}
+
+double Classifier::flops(const Example& example, bool training, bool dense) const {
+  const int64_t extra = config_.pooling == "cls-vector" ? 1 : 0;
+  const double per_weight = training ? 6.0 : 2.0;
+  double total = per_weight * head_weights(*plan_);
+  for (const Sequence* sequence : {&example.first, config_.pair ? &example.second : nullptr}) {
+    if (sequence == nullptr) continue;
+    const int64_t tokens = static_cast<int64_t>(sequence->ids.size()) + extra;
+    total += per_weight * token_weights(*plan_) * static_cast<double>(tokens);
+    for (const BlockPlan& block : plan_->blocks) {
+      total += dense ? block.kernel->dense_flops(tokens, training)
+                     : block.kernel->flops(tokens, training, training ? config_.attention_dropout : 0.0f);
+    }
+  }
+  return total;
+}
+
+}  // namespace lra

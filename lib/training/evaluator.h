@@ -1,0 +1,37 @@
+// Loss, accuracy and predictions over the first rows of a split, dropout off, in a fixed order of summation.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lib/model/classifier.h"
+
+namespace lra {
+
+struct Prediction {
+  int64_t index;
+  int label, predicted;
+  double probability;  // of the label
+};
+
+struct EvaluationResult {
+  int64_t examples = 0;
+  double loss = 0.0, accuracy = 0.0;
+  std::vector<std::vector<int64_t>> confusion;  // [label][predicted]
+  int64_t tokens = 0;
+};
+
+struct EvaluationSettings {
+  int64_t limit = 0;    // first rows only; 0 = all
+  int batch_size = 32;  // no effect on the result
+  std::function<bool()> stop;                      // polled between batches; true ends early (throws Interrupted)
+  std::function<void(const Prediction&)> on_prediction;  // called in order of rows
+  std::function<void(int64_t done, int64_t total)> on_progress;
+};
+
+struct Interrupted {};
+
+EvaluationResult evaluate(const Classifier& model, const ExampleSource& data, const EvaluationSettings& settings);
+
+}  // namespace lra

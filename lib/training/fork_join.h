@@ -1,0 +1,21 @@
+// The parallel algorithms that training and evaluation are built of; TBB's headers stay inside fork_join.cpp. How work
+// is cut is the caller's business: nothing here depends on the number of threads but who runs what. To be called inside
+// Threads::run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace lra {
+
+// Runs both, perhaps side by side, and returns when both are done. The first exception thrown passes through.
+void fork_join(const std::function<void()>& left, const std::function<void()>& right);
+
+// While it waits for tasks started inside `work`, the calling thread takes none from outside it: scratch memory
+// borrowed around the call cannot be found in use by another task on the same thread.
+void isolated(const std::function<void()>& work);
+
+// body(i) for every i in [0, n), in no order, one task an index.
+void parallel_for(int64_t n, const std::function<void(int64_t)>& body);
+
+}  // namespace lra

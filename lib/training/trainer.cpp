@@ -1,0 +1,162 @@
+// A training step: examples side by side, their gradients summed in a fixed tree, AdamW.
+// The tree halves [0, B) at (lo + hi) / 2 down to single examples, so its shape is a function of B alone; for a power of
+// two of equal shares of the batch the subtrees are those of the shares.
+#include "lib/training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "lib/ops/adamw.h"
+#include "lib/training/fork_join.h"
+#include "lib/training/gradient_buffer.h"
+#include "lib/training/pool.h"
+#include "lib/util/check.h"
+#include "lib/util/rng.h"
+
+namespace lra {
+namespace {
+
+struct LeafResult {
+  double loss = 0.0, flops = 0.0;
+  bool correct = false;
+  int64_t tokens = 0;
+};
+
+// A piece of the flat parameter vector that one AdamW call updates.
+struct Range {
+  int64_t begin, size;
+};
+
+// Trained tensors in pieces of at most kPiece, whose bounds depend on the layout alone.
+std::vector<Range> trained_ranges(const ParameterLayout& layout) {
+  constexpr int64_t kPiece = 1 << 16;
+  std::vector<Range> whole;
+  for (const ParameterInfo& info : layout.all()) {
+    if (!info.trained) continue;
+    if (!whole.empty() && whole.back().begin + whole.back().size == info.offset) {
+      whole.back().size += info.size;
+    } else {
+      whole.push_back({info.offset, info.size});
+    }
+  }
+  std::vector<Range> pieces;
+  for (const Range& range : whole) {
+    for (int64_t at = 0; at < range.size; at += kPiece) {
+      pieces.push_back({range.begin + at, std::min(kPiece, range.size - at)});
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+struct Trainer::Workspace {
+  using Gradients = Pool<GradientBuffer>::Loan;
+
+  Workspace(const Classifier& model, const ExampleSource& data, const TrainerSettings& settings)
+      : model(model),
+        data(data),
+        weight(1.0f / static_cast<float>(settings.batch_size)),
+        order(data.size(), settings.batch_size, settings.seed, settings.shuffled),
+        pieces(trained_ranges(model.layout())),
+        leaves(static_cast<size_t>(settings.batch_size)),
+        arenas([] { return std::make_unique<Arena>(); }),
+        buffers([&model] { return std::make_unique<GradientBuffer>(model.layout()); }) {}
+
+  // The gradients of batch places [lo, hi).
+  Gradients sum(int64_t lo, int64_t hi) {
+    if (hi - lo == 1) return leaf(lo);
+    const int64_t middle = (lo + hi) / 2;
+    std::optional<Gradients> left, right;
+    fork_join([&] { left.emplace(sum(lo, middle)); }, [&] { right.emplace(sum(middle, hi)); });
+    (*left)->add(**right);
+    return std::move(*left);
+  }
+
+  Gradients leaf(int64_t place) {
+    const Example example = data.get(rows[place]);
+    LeafResult& result = leaves[place];
+    result.tokens = static_cast<int64_t>(example.first.ids.size() + example.second.ids.size());
+    result.flops = model.flops(example, true, false);
+    Gradients gradients = buffers.borrow();
+    gradients->start(used_places(model.config(), example));
+    const Pool<Arena>::Loan arena = arenas.borrow();
+    arena->reset();
+    // Nothing else runs on this thread while the scratch is in use, whatever threading library is inside the ops.
+    ExampleResult trained;
+    isolated([&] {
+      trained = model.train(example, weight, {dropout_key, static_cast<uint32_t>(place)}, gradients->values(), *arena);
+    });
+    result.loss = trained.loss;
+    result.correct = trained.predicted == example.label;
+    return gradients;
+  }
+
+  const Classifier& model;
+  const ExampleSource& data;
+  const float weight;  // of an example's loss
+  BatchOrder order;
+  std::vector<Range> pieces;
+  std::vector<int64_t> rows;               // of the current batch
+  std::array<uint32_t, 2> dropout_key{};   // of the current step
+  std::vector<LeafResult> leaves;
+  Pool<Arena> arenas;
+  Pool<GradientBuffer> buffers;
+};
+
+Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings)
+    : model_(model),
+      data_(data),
+      settings_(settings),
+      m_(model.parameters().size()),
+      v_(model.parameters().size()),
+      workspace_(std::make_unique<Workspace>(model_, data_, settings_)) {}
+
+Trainer::~Trainer() = default;
+
+StepResult Trainer::step() {
+  Workspace& work = *workspace_;
+  const int64_t batch_size = settings_.batch_size;
+  work.rows = work.order.rows(steps_done_);
+  work.dropout_key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
+  const Workspace::Gradients summed = work.sum(0, batch_size);
+  const std::span<float> gradients = summed->finish();
+
+  StepResult result;
+  result.step = steps_done_ + 1;
+  for (const LeafResult& leaf : work.leaves) {
+    result.loss += leaf.loss;
+    result.accuracy += leaf.correct ? 1.0 : 0.0;
+    result.tokens += leaf.tokens;
+    result.flops += leaf.flops;
+  }
+  result.loss /= static_cast<double>(batch_size);
+  result.accuracy /= static_cast<double>(batch_size);
+  const Rate rate = schedule_rate(settings_.schedule, steps_done_);
+  result.learning_rate = rate.learning_rate;
+  result.gradient_norm = l2_norm(gradients);
+  result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  if (!result.finite) return result;
+
+  if (settings_.clip_norm > 0.0 && result.gradient_norm > settings_.clip_norm) {
+    // As torch.nn.utils.clip_grad_norm_ does it.
+    const auto scale = static_cast<float>(settings_.clip_norm / (result.gradient_norm + 1e-6));
+    for (float& gradient : gradients) gradient *= scale;
+  }
+  const AdamWSettings adamw{rate.learning_rate, rate.beta1, settings_.beta2, settings_.epsilon,
+                            settings_.weight_decay};
+  const std::span<float> parameters = model_.parameters();
+  parallel_for(std::ssize(work.pieces), [&](int64_t i) {
+    const Range& range = work.pieces[static_cast<size_t>(i)];
+    const auto piece = [&](auto values) {
+      return values.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size));
+    };
+    adamw_update(adamw, result.step, piece(parameters), piece(std::span<const float>(gradients)),
+                 piece(std::span<float>(m_)), piece(std::span<float>(v_)));
+  });
+  ++steps_done_;
+  return result;
+}
+
+}  // namespace lra

@@ -1,0 +1,76 @@
+// One training step after another: takes the next batch of the endless training stream, sums the gradients of its
+// examples in a fixed tree, updates. Same seed, same bits, for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/model/classifier.h"
+#include "lib/training/schedule.h"
+
+namespace lra {
+
+struct TrainerSettings {
+  ScheduleSettings schedule;
+  int batch_size = 32;
+  double weight_decay = 0.0, beta2 = 0.999, epsilon = 1e-6;
+  double clip_norm = 0.0;  // 0: off
+  uint64_t seed = 0;
+  bool shuffled = true;    // else file order
+};
+
+struct StepResult {
+  int64_t step = 0;            // number of updates done, this one included
+  double loss = 0.0;           // mean over the batch, before the update
+  double accuracy = 0.0;
+  double learning_rate = 0.0;
+  double gradient_norm = 0.0;  // global L2, before clipping
+  int64_t tokens = 0;
+  double flops = 0.0;
+  bool finite = true;          // false: loss or gradient is not finite, and nothing was updated
+};
+
+class Trainer {
+ public:
+  // Runs on the TBB arena of the caller (see threads.h). model and data must outlive it.
+  Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings);
+  ~Trainer();
+
+  StepResult step();
+  int64_t steps_done() const { return steps_done_; }
+
+  // For checkpoints: moments, twins of model.parameters().
+  std::span<float> first_moment() { return m_; }
+  std::span<float> second_moment() { return v_; }
+  void restore(int64_t steps_done) { steps_done_ = steps_done; }
+
+ private:
+  struct Workspace;
+  Classifier& model_;
+  const ExampleSource& data_;
+  TrainerSettings settings_;
+  int64_t steps_done_ = 0;
+  std::vector<float> m_, v_;
+  std::unique_ptr<Workspace> workspace_;
+};
+
+// Rows of batch number `batch` (from 0) of the endless stream: rows [b*B, (b+1)*B) of file order repeated, or of a
+// fresh permutation f(seed, epoch) a pass. No short batch, no dropped row.
+class BatchOrder {
+ public:
+  BatchOrder(int64_t examples, int batch_size, uint64_t seed, bool shuffled);
+  std::vector<int64_t> rows(int64_t batch);
+
+ private:
+  int64_t examples_;
+  int batch_size_;
+  uint64_t seed_;
+  bool shuffled_;
+  int64_t epoch_ = -1;
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace lra
