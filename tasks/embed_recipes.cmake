@@ -1,0 +1,13 @@
+# Writes OUTPUT (C++) with the text of every recipe file in FOLDER, so that programs need no files of their own.
+file(GLOB files ${FOLDER}/*.json)
+list(SORT files)
+set(text "// Made from tasks/recipes/*.json.\n#include \"tasks/recipe_files.h\"\n\nnamespace lra {\n\n")
+string(APPEND text "const std::map<std::string, std::string>& recipe_files() {\n")
+string(APPEND text "  static const std::map<std::string, std::string> files{\n")
+foreach(file ${files})
+  get_filename_component(name ${file} NAME_WE)
+  file(READ ${file} content)
+  string(APPEND text "      {\"${name}\", R\"lra_recipe(${content})lra_recipe\"},\n")
+endforeach()
+string(APPEND text "  };\n  return files;\n}\n\n}  // namespace lra\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,228 @@
+#include "tasks/run/program.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+
+#include "lib/attention/registry.h"
+#include "lib/training/threads.h"
+#include "lib/util/build_info.h"
+#include "lib/util/check.h"
+#include "lib/util/cpu.h"
+#include "lib/util/program.h"
+#include "lib/util/signals.h"
+#include "tasks/run/evaluation_run.h"
+#include "tasks/run/options.h"
+#include "tasks/run/record_parts.h"
+#include "tasks/run/settings.h"
+#include "tasks/run/training_run.h"
+
+namespace lra {
+
+namespace {
+
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : "-"; }
+
+void print_summary(const Record& record, const std::filesystem::path& folder) {
+  std::cout << fmt::format("{}  {}  recipe {}", record.task.name, record.attention.spec,
+                           record.recipe.at("name").get<std::string>());
+  if (record.seed) std::cout << fmt::format("  seed {}", *record.seed);
+  std::cout << "\n";
+  const auto print = [](const char* name, const std::optional<CheckpointMetrics>& m) {
+    if (!m || !m->step) return;
+    std::cout << fmt::format("  {:<8}step {:<8}validation {:<10}test {:<10}({} rows)\n", name, *m->step,
+                             percent(m->validation_accuracy), percent(m->test_accuracy),
+                             m->test_examples ? std::to_string(*m->test_examples) : "no");
+  };
+  print("best", record.best);
+  print("last", record.last);
+  if (!record.best && !record.history.empty()) {
+    const EvaluationRecord& e = record.history.front();
+    std::cout << fmt::format("  {:<8}accuracy {}  loss {:.4f}  ({} rows)\n", e.split, percent(e.accuracy), e.loss,
+                             e.examples);
+  }
+  std::cout << "  time    ";
+  if (record.speed.train_seconds > 0) {
+    std::cout << fmt::format("training {} ({:.1f} samples/s), ", format_duration(record.speed.train_seconds),
+                             record.speed.samples_per_second);
+  }
+  std::cout << fmt::format("evaluation {}\n", format_duration(record.speed.evaluation_seconds));
+  std::cout << "  record  " << (folder / kRecordFile).string() << "\n";
+}
+
+// One program run: what it needs from beginning to end.
+class TaskProgram {
+ public:
+  TaskProgram(std::string program, const Task& task, CommandLine line)
+      : program_(std::move(program)), task_(task), line_(std::move(line)) {
+    const RunOptions& options = line_.options;
+    circumstances_.command = line_.words;
+    circumstances_.threads = static_cast<int>(options.threads > 0 ? options.threads : default_threads());
+    circumstances_.progress = progress_mode(options.progress);
+    if (!options.max_time.empty()) {
+      deadline_ = std::chrono::steady_clock::now() +
+                  std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                      std::chrono::duration<double>(parse_duration("--max-time", options.max_time)));
+    }
+  }
+
+  int run() {
+    try {
+      return line_.has("evaluate") ? evaluate() : train();
+    } catch (const std::exception& error) {
+      log_.file_line(program_ + ": " + error.what());
+      throw;
+    }
+  }
+
+ private:
+  bool time_is_up() const { return deadline_ && std::chrono::steady_clock::now() >= *deadline_; }
+
+  int evaluate() {
+    Threads threads(circumstances_.threads);
+    std::filesystem::path folder;
+    std::optional<Record> record;
+    StopSignals signals;
+    circumstances_.stop = [&] { return signals.raised() || time_is_up(); };
+    try {
+      threads.run([&] { record = run_evaluation(task_, line_, circumstances_, log_, folder); });
+    } catch (const Interrupted&) {
+      log_.line(program_ + ": interrupted, no record written");
+      return kInterruptedExitCode;
+    }
+    print_summary(*record, folder);
+    if (record->status == RunStatus::kDiverged) {
+      throw InputError("{}: the loss is not finite", line_.options.evaluate);
+    }
+    return 0;
+  }
+
+  int train() {
+    const RunOptions& options = line_.options;
+    const TaskFacts& facts = task_.facts();
+    if (line_.has("split")) throw UsageError("--split: only with --evaluate");
+    if (options.resume && options.force) throw UsageError("--resume and --force: want one of the two");
+    const std::filesystem::path path =
+        options.out.empty() ? default_run_folder(facts, line_) : std::filesystem::path(options.out);
+    // What the command line alone decides comes first, then what costs little; the folder is created last.
+    std::optional<RunFolder> folder;
+    RunSettings settings;
+    const bool resuming = options.resume && std::filesystem::exists(path / kStateFile);
+    if (resuming) {
+      folder.emplace(path, RunFolder::Use::kResume);
+      const Json& state = folder->state();
+      if (!state.is_object() || !state.contains("settings")) {
+        throw InputError("{}: settings are missing", folder->file(kStateFile).string());
+      }
+      settings = resume_settings(facts, line_, state["settings"], path);
+      if (finished(path)) return 0;
+    } else {
+      settings = resolve_settings(facts, line_, log_);
+    }
+    if (settings.backend == "cuda") throw InputError("--backend cuda: this program was built without CUDA");
+    const RunFolder::Use use = options.resume  ? RunFolder::Use::kResume
+                               : options.force ? RunFolder::Use::kForce
+                                               : RunFolder::Use::kNew;
+    if (!folder && std::filesystem::exists(path)) folder.emplace(path, use);
+    const DataPlace place =
+        task_.locate(settings.data ? std::optional<std::filesystem::path>(*settings.data) : std::nullopt);
+    if (!folder) folder.emplace(path, use);
+    const TaskData data = task_.read(place, data_request(settings), log_, circumstances_.progress);
+    for (const DataSplit* split : {data.train.get(), data.validation.get(), data.test.get()}) {
+      if (split->size() == 0) {
+        throw InputError("{}: the {} split has no good row", place.source,
+                         split == data.train.get() ? "training" : split == data.validation.get() ? "validation" : "test");
+      }
+    }
+    return train_on(settings, *folder, resuming, place, data);
+  }
+
+  DataRequest data_request(const RunSettings& settings) const {
+    DataRequest request;
+    request.max_length = settings.recipe.max_length;
+    request.limit_train = settings.limit_train;
+    request.limit_eval = settings.limit_eval;
+    request.strict = settings.strict;
+    request.validation = settings.recipe.validation;
+    request.pixel_tokens = settings.recipe.pixel_tokens.value_or("");
+    request.threads = circumstances_.threads;
+    return request;
+  }
+
+  // Says so and prints the result where the run in the folder is complete.
+  bool finished(const std::filesystem::path& path) {
+    if (!std::filesystem::exists(path / kRecordFile)) return false;
+    const Record record = read_record(path / kRecordFile);
+    if (record.status != RunStatus::kCompleted) return false;
+    log_.line("the run in " + path.string() + " is finished");
+    print_summary(record, path);
+    return true;
+  }
+
+  int train_on(const RunSettings& settings, RunFolder& folder, bool resuming, const DataPlace& place,
+               const TaskData& data) {
+    DataRecord data_part = data_record(place, data, settings.limit_train, settings.limit_eval);
+    for (const std::string& text : data_lines(data_part)) log_.line(text);
+    log_.line(fmt::format("{}: {}, recipe {}, seed {}, {} steps, {} threads, into {}", settings.task,
+                          settings.attention, settings.recipe.name, settings.seed, settings.recipe.steps,
+                          circumstances_.threads, folder.path().string()));
+    Threads threads(circumstances_.threads);
+    StopSignals signals;
+    circumstances_.stop = [&] { return signals.raised() || time_is_up(); };
+    TrainingRun run(task_, settings, circumstances_, folder, data, std::move(data_part), log_);
+    RunOutcome outcome = RunOutcome::kCompleted;
+    try {
+      threads.run([&] {
+        resuming ? run.resume() : run.start();
+        outcome = run.run();
+      });
+    } catch (const std::exception& error) {
+      run.record_failure(error.what());
+      throw;
+    }
+    if (outcome == RunOutcome::kDiverged) {
+      throw InputError("{}; the record is {}", *run.record().error, folder.file(kRecordFile).string());
+    }
+    if (outcome == RunOutcome::kInterrupted) {
+      log_.line(fmt::format("{}: {}; saved, go on with --resume --out {}", program_,
+                            signals.raised() ? "interrupted by a signal" : "--max-time is over",
+                            folder.path().string()));
+      return kInterruptedExitCode;
+    }
+    print_summary(run.record(), folder.path());
+    return 0;
+  }
+
+  const std::string program_;
+  const Task& task_;
+  const CommandLine line_;
+  Log log_;
+  RunCircumstances circumstances_;
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
+};
+
+}  // namespace
+
+int run_task_program(const std::string& program, const Task& task, int argc, char** argv) {
+  return run_program(program, [&] {
+    install_signal_handlers();
+    CommandLine line = parse_command_line(program, task.facts(), argc, argv);
+    if (line.help) {
+      std::cout << help_text(program, task.facts());
+      return 0;
+    }
+    if (line.version) {
+      std::cout << version_text(program);
+      return 0;
+    }
+    if (line.options.attention == "list") {
+      std::cout << attention_list();
+      return 0;
+    }
+    return TaskProgram(program, task, std::move(line)).run();
+  });
+}
+
+}  // namespace lra

@@ -1,0 +1,107 @@
+#include "tasks/run/record_parts.h"
+
+#include "datasets/statistics.h"
+#include "lib/attention/registry.h"
+#include "lib/util/build_info.h"
+#include "lib/util/cpu.h"
+#include "lib/util/files.h"
+
+namespace lra {
+
+TaskRecord task_record(const ModelConfig& model) {
+  return {.name = model.task,
+          .classes = model.classes,
+          .vocabulary = model.vocabulary,
+          .max_length = model.max_length,
+          .padded_length = model.padded_length};
+}
+
+AttentionRecord attention_record(const Classifier& model) {
+  const AttentionKernel& kernel = model.kernel(0);
+  const AttentionSpec spec = parse_attention(model.config().attention);
+  AttentionRecord record;
+  record.spec = spec.canonical();
+  record.name = spec.name;
+  record.options = spec.options_json();
+  record.form_train = kernel.form(true, model.config().attention_dropout);
+  record.form_evaluate = kernel.form(false, 0.0f);
+  record.dropout_applies = kernel.dropout_applies();
+  return record;
+}
+
+ModelRecord model_record(const Classifier& model) {
+  const ParameterLayout& layout = model.layout();
+  ModelRecord record{.parameters = layout.size()};
+  const std::string positions = "encoder.position_embedding.weight";
+  if (layout.contains(positions)) record.position_parameters = layout.at(positions).size;
+  return record;
+}
+
+SplitRecord split_record(const DataSplit& split, int64_t limit, const DataSplit* train) {
+  const SplitStatistics statistics = split_statistics(split);
+  SplitRecord record;
+  record.examples = split.size();
+  record.hash = hex64(split_hash(split));
+  record.length_min = statistics.length.min;
+  record.length_median = statistics.length.median;
+  record.length_p95 = statistics.length.p95;
+  record.length_max = statistics.length.max;
+  if (split.size() > 0) {
+    record.truncated_share = static_cast<double>(split.truncated()) / static_cast<double>(split.size());
+  }
+  record.majority_share = statistics.majority_share;
+  if (limit > 0) record.limited_to = limit;
+  for (const Skipped& skipped : split.skipped()) {
+    record.skipped.push_back({skipped.reason, skipped.count, skipped.first});
+  }
+  if (train) record.also_in_train = also_in_train(*train, split);
+  return record;
+}
+
+DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t limit_train, int64_t limit_eval) {
+  DataRecord record;
+  record.source = place.source;
+  if (place.generated) record.cache = place.path.string();
+  if (data.train) record.train = split_record(*data.train, limit_train, nullptr);
+  if (data.validation) record.validation = split_record(*data.validation, limit_eval, nullptr);
+  if (data.test) record.test = split_record(*data.test, limit_eval, data.train.get());
+  return record;
+}
+
+EnvironmentRecord environment_record(int threads, const std::string& backend, const std::string& precision) {
+  const BuildInfo& build = build_info();
+  EnvironmentRecord record;
+  record.version = build.version;
+  record.commit = build.commit;
+  record.dirty = build.dirty;
+  record.compiler = build.compiler;
+  record.build = build.build;
+  record.onednn = build.onednn;
+  record.tbb = build.tbb;
+  record.cpu = cpu_name();
+  record.instruction_set = instruction_set();
+  record.threads = threads;
+  record.backend = backend;
+  record.precision = precision;
+  return record;
+}
+
+std::vector<std::string> data_lines(const DataRecord& data) {
+  std::vector<std::string> lines;
+  std::string rows;
+  const auto add = [&](const char* name, const std::optional<SplitRecord>& split) {
+    if (!split) return;
+    rows += fmt::format("{}{} {}", rows.empty() ? "" : ", ", split->examples, name);
+    for (const SkippedRecord& skipped : split->skipped) {
+      lines.push_back(fmt::format("data: {}: {} bad rows skipped: {}, first {}", name, skipped.count, skipped.reason,
+                                  skipped.first));
+    }
+  };
+  add("training", data.train);
+  add("validation", data.validation);
+  add("test", data.test);
+  lines.insert(lines.begin(), fmt::format("data: {} ({} rows)", data.cache.value_or(data.source), rows));
+  return lines;
+}
+
+}  // namespace lra
