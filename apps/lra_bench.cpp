@@ -1,0 +1,147 @@
+// lra-bench: the machine's FMA peak, and training and evaluation steps as a share of it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cxxopts.hpp>
+
+#include "benchmarks/fma_peak.h"
+#include "benchmarks/step_bench.h"
+#include "lib/attention/registry.h"
+#include "lib/util/build_info.h"
+#include "lib/util/cpu.h"
+#include "lib/util/program.h"
+#include "tasks/listops.h"
+
+namespace lra {
+namespace {
+
+constexpr const char* kExamples = R"(
+What to measure: peak | train | eval
+
+Examples:
+  lra-bench train --attention softmax --length 2048 --threads 2
+  lra-bench eval --attention polynomial:power=1,scale=sqrt --length 4096 --batch-size 8 --json
+)";
+
+// Recipe fields that have an option of their own.
+const char* const kDirectFields[] = {"batch_size", "layers", "heads", "dim", "hidden", "dropout", "attention_dropout"};
+
+cxxopts::Options make_options() {
+  cxxopts::Options options("lra-bench", "Speed and memory of training and evaluation steps, against this machine's FMA peak.");
+  options.positional_help("peak|train|eval").set_width(100);
+  options.add_options("What")("mode", "peak, train or eval", cxxopts::value<std::string>())(
+      "task", "whose sizes to take: listops", cxxopts::value<std::string>()->default_value("listops"))(
+      "attention", "attention spec; list prints all", cxxopts::value<std::string>()->default_value("softmax"))(
+      "length", "tokens an example (default: the recipe's max_length)", cxxopts::value<int64_t>());
+  options.add_options("Sizes")("recipe", "recipe name or file",
+                               cxxopts::value<std::string>()->default_value(recipe_names().front()))(
+      "set", "KEY=VALUE, any recipe field; repeatable", cxxopts::value<std::vector<std::string>>());
+  for (std::string name : kDirectFields) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    options.add_options("Sizes")(name, "recipe field (default: the recipe's)", cxxopts::value<std::string>());
+  }
+  options.add_options("Measuring")(
+      "threads", "threads", cxxopts::value<int>()->default_value(std::to_string(default_threads())))(
+      "seconds", "timed seconds, at least", cxxopts::value<double>()->default_value("3"))(
+      "repeats", "timed steps, at least", cxxopts::value<int>()->default_value("5"))("json", "print one JSON object");
+  options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
+  options.parse_positional({"mode"});
+  return options;
+}
+
+Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task) {
+  Recipe recipe = load_recipe(arguments["recipe"].as<std::string>(), task);
+  if (arguments.count("length") != 0) {
+    recipe.max_length = arguments["length"].as<int64_t>();
+    recipe.padded_length = 0;
+  }
+  const auto items = arguments.count("set") != 0 ? arguments["set"].as<std::vector<std::string>>()
+                                                 : std::vector<std::string>();
+  for (const std::string& item : items) {
+    const size_t equals = item.find('=');
+    if (equals == std::string::npos) throw UsageError("--set {}: want KEY=VALUE", item);
+    set_field(recipe, item.substr(0, equals), "--set " + item, item.substr(equals + 1));
+  }
+  for (const std::string field : kDirectFields) {
+    std::string option = field;
+    std::replace(option.begin(), option.end(), '_', '-');
+    if (arguments.count(option) != 0) set_field(recipe, field, "--" + option, arguments[option].as<std::string>());
+  }
+  resolve_recipe(recipe, task);
+  return recipe;
+}
+
+void print_step(const std::string& mode, const std::string& attention, const Recipe& recipe, int threads,
+                const StepBenchResult& r, bool json) {
+  if (json) {
+    Json object = {{"mode", mode},   {"attention", attention},           {"length", recipe.max_length},
+                   {"batch_size", recipe.batch_size}, {"threads", threads}, {"dropout", recipe.dropout},
+                   {"attention_dropout", recipe.attention_dropout}};
+    object.update(to_json(r));
+    fmt::print("{}\n", dump_json(object));
+    return;
+  }
+  fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11}{:>9}{:>10}{:>8}{:>9}\n", mode + " step", "length", "batch", "threads",
+             "ms/sample", "(best)", "GFLOP/s", "peak", "memory");
+  fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11.3f}{:>9.3f}{:>10.1f}{:>7.1f}%{:>6.0f} MB\n", attention, recipe.max_length,
+             recipe.batch_size, threads, r.ms_per_sample, r.ms_per_sample_min, r.gflops, 100 * r.share_of_peak,
+             static_cast<double>(r.peak_rss_bytes) * 1e-6);
+  fmt::print("peak {:.1f} GFLOP/s measured here on {} thread{}; {} repeats; {:.3f} GFLOP a sample\n", r.peak_gflops,
+             threads, threads == 1 ? "" : "s", r.repeats, r.flops_per_sample * 1e-9);
+}
+
+int run(int argc, char** argv) {
+  cxxopts::Options options = make_options();
+  const cxxopts::ParseResult arguments = options.parse(argc, argv);
+  if (arguments.count("help") != 0) {
+    fmt::print("{}{}", options.help(), kExamples);
+    return 0;
+  }
+  if (arguments.count("version") != 0) {
+    fmt::print("{}\n", version_text("lra-bench"));
+    return 0;
+  }
+  if (!arguments.unmatched().empty()) throw UsageError("'{}' is one word too many", arguments.unmatched().front());
+  const std::string attention = arguments["attention"].as<std::string>();
+  if (attention == "list") {
+    fmt::print("{}", attention_list());
+    return 0;
+  }
+  if (arguments.count("mode") == 0) throw UsageError("say what to measure: peak, train or eval");
+  const std::string mode = arguments["mode"].as<std::string>();
+  const int threads = arguments["threads"].as<int>();
+  if (threads < 1 || threads > 1024) throw UsageError("--threads {}: want 1 to 1024", threads);
+  const bool json = arguments.count("json") != 0;
+  if (mode == "peak") {
+    const double peak = measure_fma_peak(threads, arguments["seconds"].as<double>());
+    if (json) {
+      fmt::print("{}\n", dump_json({{"threads", threads}, {"peak_gflops", peak}, {"instruction_set", instruction_set()}}));
+    } else {
+      fmt::print("{:.1f} GFLOP/s float32 FMA on {} thread{} ({}, {})\n", peak, threads, threads == 1 ? "" : "s",
+                 cpu_name(), instruction_set());
+    }
+    return 0;
+  }
+  if (mode != "train" && mode != "eval") throw UsageError("'{}': want peak, train or eval", mode);
+  const std::string task = arguments["task"].as<std::string>();
+  if (task != "listops") throw UsageError("--task {}: want listops", task);
+  const TaskFacts facts = ListopsTask().facts();
+  const Recipe recipe = make_recipe(arguments, facts);
+  StepBenchSettings settings;
+  settings.training = mode == "train";
+  settings.attention = attention;
+  settings.threads = threads;
+  settings.seconds = arguments["seconds"].as<double>();
+  settings.repeats = arguments["repeats"].as<int>();
+  if (settings.repeats < 1) throw UsageError("--repeats {}: want at least 1", settings.repeats);
+  const StepBenchResult result = bench_step(recipe, facts, settings);
+  print_step(mode, parse_attention(attention).canonical(), recipe, threads, result, json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace lra
+
+int main(int argc, char** argv) {
+  return lra::run_program("lra-bench", [&] { return lra::run(argc, argv); });
+}

@@ -1,0 +1,119 @@
+#include "benchmarks/step_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <numeric>
+
+#include "benchmarks/fma_peak.h"
+#include "lib/attention/registry.h"
+#include "lib/training/evaluator.h"
+#include "lib/training/threads.h"
+#include "lib/training/trainer.h"
+#include "lib/util/cpu.h"
+#include "lib/util/rng.h"
+
+namespace lra {
+namespace {
+
+// Random tokens on every place, a function of the index.
+class SyntheticSource final : public ExampleSource {
+ public:
+  SyntheticSource(int64_t examples, const ModelConfig& config) : examples_(examples), config_(config) {}
+  int64_t size() const override { return examples_; }
+  Example get(int64_t index) const override {
+    Random random(0, RandomStream::kData, static_cast<uint64_t>(index));
+    Example example;
+    example.first = sequence(random);
+    if (config_.pair) example.second = sequence(random);
+    example.label = static_cast<int32_t>(random.below(static_cast<uint32_t>(config_.classes)));
+    return example;
+  }
+
+ private:
+  Sequence sequence(Random& random) const {
+    Sequence sequence;
+    sequence.ids.resize(static_cast<size_t>(config_.max_length));
+    sequence.places.resize(sequence.ids.size());
+    std::iota(sequence.places.begin(), sequence.places.end(), 0);
+    for (int32_t& id : sequence.ids) id = 1 + static_cast<int32_t>(random.below(config_.vocabulary - 2));
+    return sequence;
+  }
+
+  int64_t examples_;
+  ModelConfig config_;
+};
+
+// Seconds of each call, after one that is not counted.
+std::vector<double> time_calls(const StepBenchSettings& settings, const std::function<void()>& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  call();
+  std::vector<double> seconds;
+  const auto begin = Clock::now();
+  while (static_cast<int>(seconds.size()) < settings.repeats || since(begin) < settings.seconds) {
+    const auto start = Clock::now();
+    call();
+    seconds.push_back(since(start));
+  }
+  return seconds;
+}
+
+}  // namespace
+
+StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
+  const ModelConfig config = model_config(recipe, task, parse_attention(settings.attention).canonical());
+  Classifier model(config);
+  model.initialise(0);
+  const SyntheticSource data(recipe.batch_size, config);
+  TrainerSettings trainer_settings;
+  trainer_settings.schedule = {"constant", 1e-6, 1 << 30, 0};  // small: the losses stay where they start
+  trainer_settings.batch_size = static_cast<int>(recipe.batch_size);
+  trainer_settings.shuffled = false;
+  Trainer trainer(model, data, trainer_settings);
+
+  StepBenchResult result;
+  result.peak_gflops = measure_fma_peak(settings.threads);
+  Threads threads(settings.threads);
+  std::vector<double> seconds;
+  threads.run([&] {
+    seconds = time_calls(settings, [&] {
+      if (settings.training) {
+        trainer.step();
+      } else {
+        evaluate(model, data, {});
+      }
+    });
+  });
+  // Frequency drifts: the better of before and after, so that the share is not flattered.
+  result.peak_gflops = std::max(result.peak_gflops, measure_fma_peak(settings.threads));
+
+  std::sort(seconds.begin(), seconds.end());
+  const double samples = static_cast<double>(recipe.batch_size);
+  const double median = seconds[seconds.size() / 2] / samples;
+  result.repeats = static_cast<int>(seconds.size());
+  result.ms_per_sample = median * 1e3;
+  result.ms_per_sample_min = seconds.front() / samples * 1e3;
+  result.flops_per_sample = model.flops(data.get(0), settings.training, false);
+  result.dense_flops_per_sample = model.flops(data.get(0), settings.training, true);
+  result.gflops = result.flops_per_sample / median * 1e-9;
+  result.share_of_peak = result.gflops / result.peak_gflops;
+  result.peak_rss_bytes = peak_rss_bytes();
+  return result;
+}
+
+Json to_json(const StepBenchResult& result) {
+  return {{"ms_per_sample", result.ms_per_sample},
+          {"ms_per_sample_min", result.ms_per_sample_min},
+          {"gflops", result.gflops},
+          {"peak_gflops", result.peak_gflops},
+          {"share_of_peak", result.share_of_peak},
+          {"flops_per_sample", result.flops_per_sample},
+          {"dense_flops_per_sample", result.dense_flops_per_sample},
+          {"peak_rss_bytes", result.peak_rss_bytes},
+          {"repeats", result.repeats}};
+}
+
+}  // namespace lra
