@@ -1,0 +1,270 @@
+// Every family through the row-panel driver against the plain reference in double, forward and backward, with and
+// without dropout; the references' backward against central differences; and what a driver must keep.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "lib/attention/attention_ref.h"
+#include "lib/attention/families.h"
+#include "lib/attention/registry.h"
+#include "lib/attention/row_panel.h"
+#include "lib/ops/dropout.h"
+#include "lib/util/rng.h"
+#include "tests/support/compare.h"
+
+namespace lra {
+namespace {
+
+constexpr std::array<uint32_t, 2> kKey = {17, 4};
+constexpr uint32_t kExample = 5;
+constexpr int kLayer = 1;
+
+// Queries, keys and values side by side in one buffer, as the encoder keeps them, and all that goes with them.
+struct Problem {
+  AttentionShape shape;
+  AttentionSpec spec;
+  int64_t n;
+  float dropout;
+  std::unique_ptr<AttentionKernel> kernel;
+  std::vector<float> qkv, d_out;
+  std::vector<std::vector<float>> parameters;
+
+  Problem(const std::string& text, int64_t tokens, int heads, int head_dim, float rate, uint64_t seed = 1)
+      : shape{heads, head_dim, 512, heads * head_dim}, spec(parse_attention(text)), n(tokens), dropout(rate) {
+    kernel = make_attention(spec, shape);
+    Random random(seed, RandomStream::kData);
+    const int64_t width = heads * head_dim;
+    qkv.resize(n * 3 * width);
+    d_out.resize(n * width);
+    for (float& x : qkv) x = static_cast<float>(random.normal());
+    for (float& x : d_out) x = static_cast<float>(random.normal());
+    for (const KernelParameter& parameter : kernel->parameters()) {
+      parameters.push_back(parameter.init);
+      for (float& x : parameters.back()) x += 0.3f * static_cast<float>(random.normal());
+    }
+  }
+
+  int64_t width() const { return static_cast<int64_t>(shape.heads) * shape.head_dim; }
+
+  AttentionInput input(std::vector<const float*>& pointers) const {
+    pointers.clear();
+    for (const auto& parameter : parameters) pointers.push_back(parameter.data());
+    const ConstMatrix all(qkv.data(), n, 3 * width());
+    AttentionInput in;
+    in.q = all.col_block(0, width());
+    in.k = all.col_block(width(), width());
+    in.v = all.col_block(2 * width(), width());
+    in.parameters = pointers;
+    in.training = true;
+    in.dropout = dropout;
+    in.dropout_key = kKey;
+    in.example = kExample;
+    in.layer = kLayer;
+    return in;
+  }
+};
+
+struct Result {
+  std::vector<float> out, saved, d_qkv;
+  std::vector<std::vector<float>> d_parameters;
+};
+
+Result run(const Problem& p) {
+  Result r;
+  std::vector<const float*> pointers;
+  const AttentionInput in = p.input(pointers);
+  Arena arena;
+  r.out.assign(p.n * p.width(), NAN);
+  r.saved.assign(p.kernel->saved_floats(p.n), NAN);
+  r.d_qkv.assign(p.n * 3 * p.width(), NAN);
+  const Matrix out(r.out.data(), p.n, p.width()), all(r.d_qkv.data(), p.n, 3 * p.width());
+  p.kernel->forward(in, out, r.saved.data(), arena);
+  std::vector<float*> d_pointers;
+  for (const auto& parameter : p.parameters) r.d_parameters.emplace_back(parameter.size());
+  for (auto& d : r.d_parameters) d_pointers.push_back(d.data());
+  AttentionGradients gradients;
+  gradients.d_out = ConstMatrix(p.d_out.data(), p.n, p.width());
+  gradients.dq = all.col_block(0, p.width());
+  gradients.dk = all.col_block(p.width(), p.width());
+  gradients.dv = all.col_block(2 * p.width(), p.width());
+  gradients.d_parameters = d_pointers;
+  p.kernel->backward(in, out, r.saved.data(), gradients, arena);
+  return r;
+}
+
+// The same in double by the reference; storage owns the converted inputs.
+struct DoubleProblem {
+  std::vector<double> qkv, d_out;
+  ref::AttentionProblem<double> problem;
+
+  explicit DoubleProblem(const Problem& p) : qkv(p.qkv.begin(), p.qkv.end()), d_out(p.d_out.begin(), p.d_out.end()) {
+    const MatrixView<const double> all(qkv.data(), p.n, 3 * p.width());
+    problem = {p.shape, p.spec, all.col_block(0, p.width()), all.col_block(p.width(), p.width()),
+               all.col_block(2 * p.width(), p.width()), {}, {}};
+    for (const auto& parameter : p.parameters) problem.parameters.emplace_back(parameter.begin(), parameter.end());
+    if (p.dropout > 0) {
+      problem.dropout = [rate = p.dropout](int head, int64_t i, int64_t j) {
+        const DropoutKey key{kKey, dropout_site(DropoutSite::kAttention, kLayer, head), kExample};
+        const bool kept = ref::dropout_keeps(key, rate, static_cast<uint32_t>(i), static_cast<uint32_t>(j));
+        return kept ? static_cast<double>(dropout_scale(rate)) : 0.0;
+      };
+    }
+  }
+};
+
+std::vector<float> columns(const std::vector<float>& all, int64_t n, int64_t width, int which) {
+  std::vector<float> part(n * width);
+  for (int64_t i = 0; i < n; ++i) std::copy_n(all.data() + (3 * i + which) * width, width, part.data() + i * width);
+  return part;
+}
+
+const char* const kSpecs[] = {"softmax",
+                              "polynomial:power=1,scale=sqrt",
+                              "polynomial:power=2,scale=n",
+                              "polynomial:power=3,scale=16",
+                              "polynomial:power=4,scale=moment",
+                              "polynomial:power=5,scale=sqrt,length=max",
+                              "polynomial:power=6,scale=moment,gain=1",
+                              "polynomial:power=7,scale=n",
+                              "polynomial:power=8,scale=1000"};
+
+// (spec, tokens, head width, dropout): lengths around a vector, a mask group and a block of queries.
+using Case = std::tuple<const char*, int, int, float>;
+
+class AgainstReference : public testing::TestWithParam<Case> {};
+
+TEST_P(AgainstReference, ForwardAndBackward) {
+  const auto [text, n, d, dropout] = GetParam();
+  const Problem p(text, n, 2, d, dropout);
+  const Result got = run(p);
+  const DoubleProblem expected(p);
+  const std::string what = std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) +
+                           " dropout=" + std::to_string(dropout);
+  // Scores err by the length of a head; a power multiplies that error, the sums over keys add theirs.
+  const int64_t length = n + 8 * d;
+  const std::vector<double> out = ref::attention_forward(expected.problem);
+  expect_close(got.out, out, tolerance(NumberType::kFloat32, length, largest(out)), what + " out");
+  const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
+  const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted, const char* name) {
+    // Where terms of about 1 cancel (a softmax over one key), what is left of them counts.
+    const double magnitude = std::max(largest(wanted), 1.0);
+    expect_close(actual, wanted, tolerance(NumberType::kFloat32, length, magnitude), what + " " + name);
+  };
+  compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
+  compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
+  compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+  for (size_t i = 0; i < gradients.d_parameters.size(); ++i) {
+    compare(got.d_parameters[i], gradients.d_parameters[i], p.kernel->parameters()[i].name.c_str());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, AgainstReference,
+                         testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 200),
+                                          testing::Values(5, 32), testing::Values(0.0f, 0.3f)));
+
+// d(sum of out * d_out) by central differences in double.
+TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
+  for (const char* text : kSpecs) {
+    for (const float dropout : {0.0f, 0.3f}) {
+      const Problem p(text, 9, 2, 3, dropout);
+      DoubleProblem problem(p);
+      const auto loss = [&] {
+        const std::vector<double> out = ref::attention_forward(problem.problem);
+        return std::inner_product(out.begin(), out.end(), problem.d_out.begin(), 0.0);
+      };
+      const auto gradients = ref::attention_backward(problem.problem, {problem.d_out.data(), p.n, p.width()});
+      const auto slope = [&](double& x) {
+        const double h = 1e-5, start = x;
+        x = start + h;
+        const double above = loss();
+        x = start - h;
+        const double below = loss();
+        x = start;
+        return (above - below) / (2 * h);
+      };
+      const std::vector<double>* parts[] = {&gradients.dq, &gradients.dk, &gradients.dv};
+      for (int64_t i = 0; i < p.n; ++i) {
+        for (int64_t c = 0; c < 3 * p.width(); ++c) {
+          const double wanted = slope(problem.qkv[i * 3 * p.width() + c]);
+          const double got = (*parts[c / p.width()])[i * p.width() + c % p.width()];
+          ASSERT_NEAR(got, wanted, 1e-7 * std::max(1.0, std::abs(wanted))) << text << " row " << i << " column " << c;
+        }
+      }
+      for (size_t i = 0; i < problem.problem.parameters.size(); ++i) {
+        for (size_t c = 0; c < problem.problem.parameters[i].size(); ++c) {
+          const double wanted = slope(problem.problem.parameters[i][c]);
+          ASSERT_NEAR(gradients.d_parameters[i][c], wanted, 1e-7 * std::max(1.0, std::abs(wanted))) << text;
+        }
+      }
+    }
+  }
+}
+
+TEST(AttentionDriver, NoTokens) {
+  for (const char* text : kSpecs) {
+    const Problem p(text, 0, 2, 8, 0.1f);
+    const Result r = run(p);
+    EXPECT_TRUE(r.out.empty());
+    for (const auto& d : r.d_parameters) {
+      for (const float x : d) EXPECT_EQ(x, 0.0f);
+    }
+  }
+}
+
+TEST(AttentionDriver, SameBitsWithAndWithoutSavingAndOnDirtyScratch) {
+  for (const char* text : {"softmax", "polynomial"}) {
+    const Problem p(text, 200, 2, 32, 0.1f);
+    const Result first = run(p);
+    std::vector<const float*> pointers;
+    const AttentionInput in = p.input(pointers);
+    Arena arena;
+    float* dirty = arena.floats(1 << 18);
+    std::fill_n(dirty, 1 << 18, NAN);
+    arena.reset();
+    std::vector<float> out(p.n * p.width());
+    p.kernel->forward(in, {out.data(), p.n, p.width()}, nullptr, arena);
+    EXPECT_EQ(out, first.out) << text;
+  }
+}
+
+// A score far from the others must not overflow softmax or lose its row.
+TEST(Softmax, LargeScores) {
+  Problem p("softmax", 70, 1, 4, 0.0f);
+  for (float& x : p.qkv) x *= 100.0f;
+  const Result got = run(p);
+  const DoubleProblem expected(p);
+  const std::vector<double> out = ref::attention_forward(expected.problem);
+  for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(got.out[i], out[i], 0.05 * largest(out));
+  for (const float x : got.d_qkv) ASSERT_TRUE(std::isfinite(x));
+}
+
+TEST(RowPanel, BlocksAreAFunctionOfTheLengthAndBounded) {
+  for (const int64_t n : {1, 1000, 4096, 10000, 65536}) {
+    const int64_t rows = RowPanelKernel::block_rows(n);
+    EXPECT_GE(rows, 16);
+    EXPECT_LE(rows, 96);
+    EXPECT_LE(rows * n, std::max<int64_t>(96 * 4096, 16 * n));
+  }
+}
+
+TEST(Attention, CountsItsProducts) {
+  const Problem p("softmax", 10, 2, 32, 0.0f);
+  EXPECT_EQ(p.kernel->flops(100, true, 0.1f), 14.0 * 100 * 100 * 32 * 2);
+  EXPECT_EQ(p.kernel->flops(100, false, 0.0f), 4.0 * 100 * 100 * 32 * 2);
+}
+
+TEST(Polynomial, Moments) {
+  // (2q-1)!! for wide heads, its square for D = 1; and the values the specification states for D = 32.
+  const double odd[] = {1, 3, 15, 105, 945, 10395};
+  for (int q = 1; q <= 6; ++q) {
+    EXPECT_NEAR(polynomial_moment(q, 1 << 30) / odd[q - 1], 1.0, 1e-6);
+    EXPECT_NEAR(polynomial_moment(q, 1) / (odd[q - 1] * odd[q - 1]), 1.0, 1e-12);
+  }
+  EXPECT_NEAR(polynomial_moment(2, 32), 3.1875, 1e-12);
+  EXPECT_NEAR(polynomial_moment(3, 32), 17.9296875, 1e-12);
+}
+
+}  // namespace
+}  // namespace lra

@@ -1,0 +1,81 @@
+// Attention specs: defaults, canonical form, slugs, and every way to get one wrong.
+#include "lib/attention/registry.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/util/check.h"
+
+namespace lra {
+namespace {
+
+std::string error_of(const std::string& spec) {
+  try {
+    parse_attention(spec);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(AttentionSpec, FillsInDefaults) {
+  const AttentionSpec spec = parse_attention("polynomial");
+  EXPECT_EQ(spec.integer("power"), 3);
+  EXPECT_EQ(spec.get("scale"), "16");
+  EXPECT_EQ(spec.get("length"), "real");
+  EXPECT_FALSE(spec.flag("gain"));
+  EXPECT_EQ(spec.canonical(), "polynomial");
+}
+
+TEST(AttentionSpec, CanonicalWritesWhatDiffersInTheOrderOfTheList) {
+  EXPECT_EQ(parse_attention("polynomial:scale=sqrt,power=2").canonical(), "polynomial:power=2,scale=sqrt");
+  EXPECT_EQ(parse_attention("polynomial:power=3,scale=16").canonical(), "polynomial");
+  EXPECT_EQ(parse_attention("polynomial:power=03,scale=16.0").canonical(), "polynomial");
+  EXPECT_EQ(parse_attention("polynomial:scale=0.50,gain=1").canonical(), "polynomial:scale=0.5,gain=1");
+}
+
+TEST(AttentionSpec, Slug) {
+  EXPECT_EQ(parse_attention("softmax").slug(), "softmax");
+  EXPECT_EQ(parse_attention("polynomial:power=2,scale=0.5").slug(), "polynomial-power-2-scale-0.5");
+}
+
+TEST(AttentionSpec, OptionsAsJson) {
+  EXPECT_EQ(parse_attention("polynomial").options_json().dump(),
+            R"({"power":3,"scale":"16","length":"real","gain":false})");
+}
+
+TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
+  EXPECT_EQ(error_of("softmux"), "unknown attention 'softmux'; known: softmax, polynomial");
+  EXPECT_EQ(error_of(""), "unknown attention ''; known: softmax, polynomial");
+  EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: none");
+  EXPECT_EQ(error_of("polynomial:pow=3"),
+            "attention polynomial has no option 'pow=3'; it has: power=3, scale=16, length=real|max, gain=0");
+  EXPECT_EQ(error_of("polynomial:gain"),
+            "attention polynomial has no option 'gain'; it has: power=3, scale=16, length=real|max, gain=0");
+  EXPECT_EQ(error_of("polynomial:power=0"), "attention polynomial: power=0 must be 1 to 8");
+  EXPECT_EQ(error_of("polynomial:power=9"), "attention polynomial: power=9 must be 1 to 8");
+  EXPECT_EQ(error_of("polynomial:power=2.5"), "attention polynomial: power=2.5 must be a whole number");
+  EXPECT_EQ(error_of("polynomial:power="), "attention polynomial: power= must be a whole number");
+  EXPECT_EQ(error_of("polynomial:power=99999999999999999999"),
+            "attention polynomial: power=99999999999999999999 must be a whole number");
+  for (const char* scale : {"0", "-1", "nan", "inf", "big", "1e999", ""}) {
+    EXPECT_EQ(error_of(std::string("polynomial:scale=") + scale),
+              std::string("attention polynomial: scale=") + scale + " must be a positive number, sqrt, n or moment");
+  }
+  EXPECT_EQ(error_of("polynomial:length=long"), "attention polynomial: length=long must be one of real, max");
+  EXPECT_EQ(error_of("polynomial:gain=2"), "attention polynomial: gain=2 must be 0 or 1");
+  EXPECT_EQ(error_of("polynomial:power=3,power=2"), "attention polynomial: option 'power' is given twice");
+  EXPECT_EQ(error_of("polynomial:"), "attention 'polynomial:': nothing after ':'; write polynomial:key=value");
+  EXPECT_NE(error_of("softmax+xyz"), "accepted");
+}
+
+TEST(AttentionList, NamesEveryFamilyAndOption) {
+  const std::string list = attention_list();
+  for (const AttentionFamily& family : attention_families()) {
+    EXPECT_NE(list.find(family.name), std::string::npos);
+    EXPECT_NE(list.find(family.source), std::string::npos);
+    for (const AttentionOption& option : family.options) EXPECT_NE(list.find(option.help), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace lra

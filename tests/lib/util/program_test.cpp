@@ -1,0 +1,51 @@
+// Every way a program can fail ends in one line and the right exit code.
+#include "lib/util/program.h"
+
+#include <gtest/gtest.h>
+
+#include <cxxopts.hpp>
+#include <new>
+
+#include "lib/util/build_info.h"
+#include "lib/util/check.h"
+
+namespace lra {
+namespace {
+
+int run(const std::function<int()>& body, std::string& text) {
+  testing::internal::CaptureStderr();
+  const int exit_code = run_program("tool", body);
+  text = testing::internal::GetCapturedStderr();
+  return exit_code;
+}
+
+TEST(Program, ErrorsBecomeOneLineAndAnExitCode) {
+  std::string text;
+  EXPECT_EQ(run([] { return 0; }, text), 0);
+  EXPECT_EQ(text, "");
+  EXPECT_EQ(run([] { return 130; }, text), 130);
+  EXPECT_EQ(run([]() -> int { throw UsageError("--x: want {}", 1); }, text), 2);
+  EXPECT_EQ(text, "tool: --x: want 1\n");
+  EXPECT_EQ(run([]() -> int { throw InputError("a\nb\t\x1b[31m"); }, text), 1);
+  EXPECT_EQ(text, "tool: a b  [31m\n");
+  EXPECT_EQ(run([]() -> int { throw std::bad_alloc(); }, text), 1);
+  EXPECT_EQ(text, "tool: out of memory\n");
+  EXPECT_EQ(run([]() -> int { throw 7; }, text), 1);
+  EXPECT_EQ(run([]() -> int { check(false, "broken"); return 0; }, text), 1);
+  EXPECT_EQ(text, "tool: internal error: broken\n");
+  EXPECT_EQ(run([]() -> int { throw cxxopts::exceptions::missing_argument("steps"); }, text), 2);
+  EXPECT_TRUE(text.starts_with("tool: ")) << text;
+}
+
+TEST(BuildInfo, VersionTextNamesProgramCompilerAndLibraries) {
+  const std::string text = version_text("tool");
+  EXPECT_TRUE(text.starts_with("tool " + build_info().version));
+  for (const std::string& part : {build_info().commit, build_info().compiler, build_info().build,
+                                  std::string("nlohmann_json")}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+    EXPECT_FALSE(part.empty());
+  }
+}
+
+}  // namespace
+}  // namespace lra
