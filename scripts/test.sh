@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every check; about half an hour on 2 cores from a fresh clone.
+# Usage: scripts/test.sh [--full]
+#   --full: clang-tidy on all files, every test on oneDNN 3.2 and in a debug build, golden tests under the sanitizers.
+# It stops at the first stage that fails and says which. The last lines are those of ctest.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+repository=$PWD
+
+full=no
+case "${1:-}" in
+  '') ;;
+  --full) full=yes ;;
+  *) echo "scripts/test.sh: unknown option '$1'; there is only --full" >&2; exit 2 ;;
+esac
+
+cores=$(nproc)
+summary=()
+skipped=$repository/build/.stage-skipped
+
+# stage NAME: runs the function stage_NAME with errors fatal, and notes how long it took.
+stage() {
+  local name=$1 start=$SECONDS code
+  printf '\n=== %s: %s\n' "$name" "$2"
+  rm -f "$skipped"
+  (set -e; "stage_$name")
+  code=$?
+  local minutes
+  minutes=$(awk -v s=$((SECONDS - start)) 'BEGIN { printf "%.1f", s / 60 }')
+  if [ $code -ne 0 ]; then
+    [ ${#summary[@]} -eq 0 ] || printf '%s\n' '' "${summary[@]}"
+    echo "scripts/test.sh: stage $name failed after $minutes minutes (exit code $code)"
+    exit 1
+  fi
+  summary+=("$(printf '%6s min  %-10s %s' "$minutes" "$name" "$([ ! -f "$skipped" ] || cat "$skipped")")")
+  echo "=== $name: $minutes minutes"
+}
+
+# A clone made by another user is fine too.
+repo() { git -c safe.directory='*' "$@"; }
+
+sources() { repo ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' | xargs ls -d 2>/dev/null; }
+
+stage_packages() { scripts/install.sh build test; }
+
+stage_format() { sources | xargs clang-format --dry-run --Werror; }
+
+stage_release() {
+  cmake --preset release
+  cmake --build --preset release
+}
+
+# Commit to compare with: where this branch left the main one; on the main branch itself the commit before.
+merge_base() {
+  local head main
+  head=$(repo rev-parse --verify -q HEAD) || return 0
+  for main in origin/HEAD origin/main main; do
+    if repo rev-parse --verify -q "$main" >/dev/null; then
+      local base
+      base=$(repo merge-base HEAD "$main") || continue
+      if [ "$base" != "$head" ]; then echo "$base"; return; fi
+    fi
+  done
+  repo rev-parse --verify -q HEAD~1 || true
+}
+
+# Sources to look at: the changed ones, and for a changed header those that include it.
+tidy_files() {
+  local base
+  base=$(merge_base)
+  if [ $full = yes ] || [ -z "$base" ]; then
+    sources | grep '\.cpp$'
+    return
+  fi
+  local changed header
+  changed=$({ repo diff --name-only "$base"; repo ls-files --others --exclude-standard; } |
+    sort -u | grep -E '\.(h|cpp)$' || true)
+  # The rules themselves changed: all files.
+  if repo diff --name-only "$base" | grep -qx '\.clang-tidy'; then sources | grep '\.cpp$'; return; fi
+  {
+    for file in $changed; do
+      case $file in
+        *.cpp) [ ! -f "$file" ] || echo "$file" ;;
+        *.h) repo grep -l --untracked -F "#include \"$file\"" -- '*.cpp' || true ;;
+      esac
+    done
+  } | sort -u
+}
+
+stage_tidy() {
+  local files
+  files=$(tidy_files)
+  if [ -z "$files" ]; then
+    echo "no source changed"
+    return
+  fi
+  echo "$(wc -l <<<"$files") files"
+  set +e
+  xargs -P "$cores" -n 1 clang-tidy -p build/release --quiet <<<"$files" 2>&1 |
+    grep -vE '^[0-9]+ warnings? (generated|treated)|^Suppressed |^Use -header-filter'
+  return "${PIPESTATUS[0]}"
+}
+
+# The results library and its readers have to build where no training library is.
+stage_results() {
+  cmake --preset release -B build/results-only -DLRA_TRAINING=OFF
+  cmake --build build/results-only
+  ctest --test-dir build/results-only --output-on-failure --no-tests=error -L '^unit$'
+}
+
+# oneDNN 3.2 comes from PyPI into the build folder; without a network this is left out, but never on CI.
+stage_onednn3() {
+  local venv=$repository/build/onednn3-venv
+  if [ ! -f "$venv/lib/cmake/dnnl/dnnl-config.cmake" ]; then
+    echo "Installing onednn-devel-cpu-gomp 2023.2.0 (oneDNN 3.2) from PyPI into $venv"
+    if ! { python3 -m venv "$venv" && "$venv/bin/pip" install -q onednn-devel-cpu-gomp==2023.2.0 onednn-cpu-gomp==2023.2.0; }; then
+      if [ "${CI:-}" = true ]; then
+        echo "PyPI could not be reached; with CI=true that is a failure"
+        return 1
+      fi
+      echo "SKIPPED: PyPI could not be reached, so that nothing was tested on oneDNN 3.2"
+      echo "SKIPPED: PyPI could not be reached" >"$skipped"
+      return 0
+    fi
+  fi
+  cmake --preset release -B build/onednn3 -Ddnnl_DIR="$venv/lib/cmake/dnnl"
+  grep -E '^dnnl_DIR' build/onednn3/CMakeCache.txt
+  if [ $full = yes ]; then
+    cmake --build build/onednn3
+    ctest --test-dir build/onednn3 --output-on-failure --no-tests=error -j "$cores"
+  else
+    cmake --build build/onednn3 --target tests_unit tests_golden
+    ctest --test-dir build/onednn3 --output-on-failure --no-tests=error -j "$cores" -L '^(unit|golden)$'
+  fi
+}
+
+sanitizer() {
+  cmake --preset "$1"
+  cmake --build --preset "$1"
+  ctest --preset "$1" -j "$cores"
+  if [ $full = yes ]; then
+    cmake --build --preset "$1" --target tests_golden
+    # The preset's environment without its label filter.
+    eval "$(python3 - "$1" <<'PYTHON'
+import json, shlex, sys
+for preset in json.load(open("CMakePresets.json"))["testPresets"]:
+    if preset["name"] == sys.argv[1]:
+        for name, value in preset["environment"].items():
+            print(f"export {name}=" + shlex.quote(value.replace("${sourceDir}", ".")))
+PYTHON
+    )"
+    ctest --test-dir "build/$1" --output-on-failure --no-tests=error -L '^golden$' --timeout 3000
+  fi
+}
+stage_asan() { sanitizer asan-ubsan; }
+stage_tsan() { sanitizer tsan; }
+
+stage_debug() { cmake --workflow --preset debug; }
+
+# Installed programs run, and say what they were built of.
+stage_install() {
+  rm -rf build/installed
+  cmake --install build/release --prefix build/installed >/dev/null
+  local program
+  for program in build/installed/bin/*; do
+    "$program" --version
+    "$program" --help >/dev/null
+  done
+}
+
+mkdir -p build
+stage packages "Debian packages of scripts/packages.txt"
+stage format "clang-format on all files"
+stage release "build on the system's oneDNN"
+stage install "cmake --install, and the installed programs"
+stage tidy "clang-tidy on $([ $full = yes ] && echo 'all files' || echo 'changed files')"
+stage results "build without the training library"
+stage onednn3 "$([ $full = yes ] && echo 'all' || echo 'library and golden') tests on oneDNN 3.2"
+stage asan "unit tests under the address and undefined behaviour sanitizers"
+stage tsan "unit tests under the thread sanitizer"
+if [ $full = yes ]; then stage debug "all tests in a debug build"; fi
+
+printf '%s\n' '' 'Stages so far:' "${summary[@]}" "$(awk -v s=$SECONDS 'BEGIN { printf "%6.1f min  together", s / 60 }')" ''
+echo "=== tests: all tests of the release build (the last stage; ctest names what fails)"
+exec ctest --preset release -j "$cores"
