@@ -37,7 +37,7 @@ void require_data_task(const cxxopts::ParseResult& arguments, const std::string&
 }
 
 std::string required_data_path(const cxxopts::ParseResult& arguments, const std::string& command) {
-  const std::string path = arguments.count("path") > 0 ? arguments["path"].as<std::string>() : "";
+  std::string path = arguments.count("path") > 0 ? arguments["path"].as<std::string>() : "";
   if (path.empty()) throw UsageError("{} listops: no PATH given, the folder of the data", command);
   return path;
 }

@@ -290,9 +290,8 @@ Json record_to_json(const Record& r) {
                    {{"train", split_to_json(r.data.train, false)},
                     {"validation", split_to_json(r.data.validation, false)},
                     {"test", split_to_json(r.data.test, true)}}}};
-  json["protocol"] = {{"validation", r.protocol.validation},
-                      {"selection", r.protocol.selection},
-                      {"order", r.protocol.order}};
+  json["protocol"] = {
+      {"validation", r.protocol.validation}, {"selection", r.protocol.selection}, {"order", r.protocol.order}};
   json["metrics"] = {{"best", metrics_to_json(r.best)}, {"last", metrics_to_json(r.last)}};
   json["history"] = history;
   json["norms"] = r.norms;

@@ -26,14 +26,14 @@ struct TaskRecord {
 };
 
 struct AttentionRecord {
-  std::string spec, name;       // canonical
+  std::string spec, name;         // canonical
   Json options = Json::object();  // all of them, typed
   std::string form_train, form_evaluate;
   bool dropout_applies = true;
 };
 
 struct ModelRecord {
-  int64_t parameters = 0;           // all that are trained or fixed, the position table included
+  int64_t parameters = 0;  // all that are trained or fixed, the position table included
   int64_t position_parameters = 0;
 };
 
@@ -65,11 +65,11 @@ struct ProtocolRecord {
 
 // Of one checkpoint. Evaluations of a checkpoint file (--evaluate) know neither step nor the other splits.
 struct CheckpointMetrics {
-  std::optional<int64_t> step;
+  std::optional<int64_t> step = {};
   double validation_accuracy = kUnknown, validation_loss = kUnknown;
   double test_accuracy = kUnknown, test_loss = kUnknown;
-  std::optional<int64_t> test_examples;
-  std::vector<std::vector<int64_t>> test_confusion;  // [label][predicted]; empty: not tested yet
+  std::optional<int64_t> test_examples = {};
+  std::vector<std::vector<int64_t>> test_confusion = {};  // [label][predicted]; empty: not tested yet
 };
 
 struct EvaluationRecord {
@@ -112,9 +112,9 @@ struct Record {
   SpeedRecord speed;
   EnvironmentRecord environment;
   std::vector<std::string> command;
-  std::string started;                  // UTC, "2026-11-29T13:00:00Z"
+  std::string started;  // UTC, "2026-11-29T13:00:00Z"
   std::optional<std::string> finished;
-  int64_t resumed = 0;                  // sittings after the first
+  int64_t resumed = 0;  // sittings after the first
 };
 
 Json record_to_json(const Record& record);

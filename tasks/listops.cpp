@@ -56,8 +56,8 @@ DataPlace ListopsTask::locate(const std::optional<std::filesystem::path>& data) 
 }
 
 TaskData ListopsTask::read(const DataPlace& place, const DataRequest& request, Log& log, ProgressMode progress) const {
-  const listops::ReadOptions train{.max_length = request.max_length, .limit = request.limit_train,
-                                   .strict = request.strict};
+  const listops::ReadOptions train{
+      .max_length = request.max_length, .limit = request.limit_train, .strict = request.strict};
   listops::ReadOptions eval = train;
   eval.limit = request.limit_eval;
   TaskData data;

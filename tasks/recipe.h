@@ -78,18 +78,16 @@ void Recipe::visit_fields(Self& self, Visit&& visit) {
   visit(self.layers, Field{.name = "layers", .help = "encoder blocks", .least = 1, .most = 1024});
   visit(self.heads, Field{.name = "heads", .help = "attention heads", .least = 1, .most = kSize});
   visit(self.dim, Field{.name = "dim", .help = "model width", .least = 1, .most = kSize});
-  visit(self.qkv_dim, Field{.name = "qkv_dim",
-                            .help = "width of queries, keys and values, 0 = dim",
-                            .least = 0,
-                            .most = kSize});
+  visit(self.qkv_dim,
+        Field{.name = "qkv_dim", .help = "width of queries, keys and values, 0 = dim", .least = 0, .most = kSize});
   visit(self.hidden, Field{.name = "hidden", .help = "width of the MLPs", .least = 1, .most = kSize});
   visit(self.dropout, Field{.name = "dropout", .help = "after embedding, attention and MLP", .least = 0, .most = 0.99});
   visit(self.attention_dropout,
         Field{.name = "attention_dropout", .help = "of attention weights", .least = 0, .most = 0.99});
-  visit(self.max_length, Field{.name = "max_length", .help = "tokens an example is cut at", .least = 1,
-                               .most = kLength});
+  visit(self.max_length,
+        Field{.name = "max_length", .help = "tokens an example is cut at", .least = 1, .most = kLength});
   visit(self.padded_length, Field{.name = "padded_length",
-                                  .help = "rows of the position table, 0 = max_length up to a power of two",
+                                  .help = "position table, 0 = max_length to a power of 2",
                                   .least = 0,
                                   .most = kLength});
   visit(self.pooling, Field{.name = "pooling",
@@ -99,20 +97,16 @@ void Recipe::visit_fields(Self& self, Visit&& visit) {
   visit(self.beta2, Field{.name = "beta2", .help = "of Adam", .least = 0, .most = 0.9999999});
   visit(self.epsilon, Field{.name = "epsilon", .help = "of Adam", .least = 1e-30, .most = 1});
   visit(self.clip_norm, Field{.name = "clip_norm", .help = "gradient clipping, 0 = off", .least = 0, .most = 1e30});
-  visit(self.eval_every, Field{.name = "eval_every",
-                               .help = "updates between evaluations, 0 = only after the last",
-                               .least = 0,
-                               .most = kSteps});
-  visit(self.eval_examples, Field{.name = "eval_examples",
-                                  .help = "first validation rows used during training, 0 = all",
-                                  .least = 0,
-                                  .most = kRows});
+  visit(self.eval_every,
+        Field{.name = "eval_every", .help = "updates between evaluations, 0 = at the end", .least = 0, .most = kSteps});
+  visit(
+      self.eval_examples,
+      Field{.name = "eval_examples", .help = "first validation rows in training, 0 = all", .least = 0, .most = kRows});
   visit(self.test_examples,
         Field{.name = "test_examples", .help = "first test rows used, 0 = all", .least = 0, .most = kRows});
   visit(self.validation, Field{.name = "validation", .help = "where the validation split comes from"});
-  visit(self.pixel_tokens, Field{.name = "pixel_tokens",
-                                 .help = "ids of grey levels, pictures only",
-                                 .choices = {"raw", "shifted"}});
+  visit(self.pixel_tokens,
+        Field{.name = "pixel_tokens", .help = "ids of grey levels, pictures only", .choices = {"raw", "shifted"}});
   visit(self.positions,
         Field{.name = "positions", .help = "kind of position vectors", .choices = {"learned", "sinusoidal"}});
   visit(self.attention_bias, Field{.name = "attention_bias", .help = "biases in attention's linear layers"});

@@ -16,13 +16,13 @@
 namespace lra {
 
 struct TaskFacts {
-  std::string name;                      // "listops"
-  std::string title;                     // one line for --help
+  std::string name = {};   // "listops"
+  std::string title = {};  // one line for --help
   int vocabulary = 32, classes = 10;
-  bool pair = false;                     // two documents an example
-  bool pictures = false;                 // pixel_tokens applies
-  std::vector<std::string> validations;  // values of the recipe's `validation` that exist here
-  std::string data_help;                 // what --data takes and what happens without it
+  bool pair = false;                          // two documents an example
+  bool pictures = false;                      // pixel_tokens applies
+  std::vector<std::string> validations = {};  // values of the recipe's `validation` that exist here
+  std::string data_help = {};                 // what --data takes and what happens without it
 };
 
 // Where the data of a run lies. Found before anything is read or written.
@@ -34,12 +34,12 @@ struct DataPlace {
 
 struct DataRequest {
   bool want_train = true, want_validation = true, want_test = true;
-  int64_t max_length = 0;                             // tokens an example is cut at
-  int64_t limit_train = 0;                            // first rows only; 0 = all
-  int64_t limit_eval = 0;                             // of validation and of test
-  bool strict = false;                                // bad rows are errors
-  std::string validation = "given";                   // of the recipe: where that split comes from
-  std::string pixel_tokens;                           // of the recipe, pictures only
+  int64_t max_length = 0;            // tokens an example is cut at
+  int64_t limit_train = 0;           // first rows only; 0 = all
+  int64_t limit_eval = 0;            // of validation and of test
+  bool strict = false;               // bad rows are errors
+  std::string validation = "given";  // of the recipe: where that split comes from
+  std::string pixel_tokens;          // of the recipe, pictures only
   int threads = 1;
 };
 

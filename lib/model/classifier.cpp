@@ -1,4 +1,5 @@
-// The classifier: encoder of one or two sequences, head of linear and ReLU layers, cross entropy.
+// The classifier: encoder of one or two sequences (both by the same encoder), head of linear and ReLU layers, cross
+// entropy. The head works on one row: batches exist only above, as examples side by side.
 #include "lib/model/classifier.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// One list of fields serves writing, reading and comparing configurations.
+// The model's configuration: one list of fields serves writing and reading JSON; rules of single fields and between
+// fields stand in validate().
 #include "lib/model/config.h"
 
 #include <array>
@@ -140,7 +141,8 @@ void ModelConfig::validate() const {
     throw UsageError("padded_length is {}, must be at least {}: max_length{}", padded_length, needed,
                      pooling == "cls" ? " and one for the CLS token" : "");
   }
-  if (positions == "sinusoidal" && dim % 2 != 0) throw UsageError("dim is {}, must be even for sinusoidal positions", dim);
+  if (positions == "sinusoidal" && dim % 2 != 0)
+    throw UsageError("dim is {}, must be even for sinusoidal positions", dim);
   if (!(norm_epsilon > 0.0f && std::isfinite(norm_epsilon))) {
     throw UsageError("norm_epsilon is {}, must be above 0", norm_epsilon);
   }

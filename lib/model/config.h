@@ -10,28 +10,28 @@
 namespace lra {
 
 struct ModelConfig {
-  std::string task;          // for the record; the library does not look at it
-  int vocabulary = 32;       // rows of the token table; id 0 is padding
+  std::string task;     // for the record; the library does not look at it
+  int vocabulary = 32;  // rows of the token table; id 0 is padding
   int classes = 10;
   int max_length = 2000;     // longest input in tokens
   int padded_length = 2048;  // rows of the position table, divisor of mean-padded
   int dim = 64;              // E
   int qkv_dim = 64;          // H * D
   int hidden = 128;
-  int heads = 2;             // H
+  int heads = 2;  // H
   int layers = 2;
   float dropout = 0.1f;
   float attention_dropout = 0.1f;
   std::string pooling = "mean-padded";  // mean-padded | mean | cls (token vocabulary-1 first) | cls-vector
   bool pair = false;
-  std::string attention = "softmax";    // canonical spec
+  std::string attention = "softmax";  // canonical spec
   bool attention_bias = true;
-  std::string positions = "learned";    // learned | sinusoidal
+  std::string positions = "learned";  // learned | sinusoidal
   Gelu gelu = Gelu::kExact;
   float norm_epsilon = 1e-5f;
-  std::string pair_head = "four";       // four: [x, y, xy, x-y] | two: [x, y] and one more linear layer
-  std::string init = "nystromformer";   // nystromformer | lra
-  std::string pixel_tokens;             // raw | shifted, pictures only; for the record
+  std::string pair_head = "four";      // four: [x, y, xy, x-y] | two: [x, y] and one more linear layer
+  std::string init = "nystromformer";  // nystromformer | lra
+  std::string pixel_tokens;            // raw | shifted, pictures only; for the record
 
   int head_dim() const { return qkv_dim / heads; }
   // UsageError naming the field at fault: heads that do not divide qkv_dim, sizes below 1, unknown words, …

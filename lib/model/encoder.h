@@ -24,28 +24,29 @@ struct EncoderContext {
 
 // What a block leaves for its backward pass. Matrices lie in the arena.
 struct BlockState {
-  Matrix x;                        // (N, E) block input
-  Matrix attention_normed;         // (N, E)
+  Matrix x;                                // (N, E) block input
+  Matrix attention_normed;                 // (N, E)
   float *attention_mean, *attention_rstd;  // (N)
-  Matrix qkv;                      // (N, 3 H D)
-  Matrix heads;                    // (N, H D) attention output before its projection
+  Matrix qkv;                              // (N, 3 H D)
+  Matrix heads;                            // (N, H D) attention output before its projection
   float* kernel_saved;
-  Matrix middle;                   // (N, E) after the attention's residual connection
-  Matrix mlp_normed;               // (N, E)
-  float *mlp_mean, *mlp_rstd;      // (N)
-  Matrix hidden_in;                // (N, hidden) before GELU
-  Matrix hidden;                   // (N, hidden) after GELU and dropout
+  Matrix middle;               // (N, E) after the attention's residual connection
+  Matrix mlp_normed;           // (N, E)
+  float *mlp_mean, *mlp_rstd;  // (N)
+  Matrix hidden_in;            // (N, hidden) before GELU
+  Matrix hidden;               // (N, hidden) after GELU and dropout
 };
 
 struct SequenceState {
   std::span<const int32_t> ids, places;  // (N), with the cls vector's row if there is one
   uint32_t example = 0;                  // in dropout counters
   std::span<BlockState> blocks;
-  Matrix x;                              // (N, E) last block's output
+  Matrix x;                                // (N, E) last block's output
   float *mean = nullptr, *rstd = nullptr;  // of the final norm
 };
 
-// pooled (E). In training the state stays valid until the caller releases what the arena gave; else it is empty.
+// pooled (E). In training the state stays valid until the caller releases what the arena gave; in evaluation it is of
+// no further use.
 SequenceState encode(const EncoderContext& context, const Sequence& sequence, uint32_t example, float* pooled);
 // Adds to gradients (twin of the parameters).
 void encode_backward(const EncoderContext& context, const SequenceState& state, const float* d_pooled,

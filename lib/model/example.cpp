@@ -1,4 +1,5 @@
-// Padded token rows, as data sets give them, to real tokens with their places.
+// From padded token rows, as data sets give them, to real tokens with their places. Padding may lie anywhere (black
+// pixels), so places are kept and not counted.
 #include "lib/model/example.h"
 
 #include <algorithm>

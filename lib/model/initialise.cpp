@@ -79,8 +79,8 @@ void initialise_parameters(const ModelConfig& config, const ModelPlan& plan, con
     const std::string name = fmt::format("encoder.blocks.{}", layer);
     start.norm(name + ".attention_norm");
     start.norm(name + ".mlp_norm");
-    for (const char* linear : {".attention.query", ".attention.key", ".attention.value", ".attention.output", ".mlp_in",
-                               ".mlp_out"}) {
+    for (const char* linear :
+         {".attention.query", ".attention.key", ".attention.value", ".attention.output", ".mlp_in", ".mlp_out"}) {
       lra ? start.xavier_linear(name + linear) : start.torch_linear(name + linear);
     }
     const BlockPlan& block = plan.blocks[layer];

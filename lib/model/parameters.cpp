@@ -1,4 +1,5 @@
-// Names, shapes and offsets of the tensors of a model.
+// Names, shapes and offsets of the tensors of a model. Tensors lie one after another in the order they were added; the
+// order is part of no file (checkpoints go by name) but decides which weights one matrix product can take together.
 #include "lib/model/parameters.h"
 
 #include <utility>

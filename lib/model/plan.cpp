@@ -1,4 +1,5 @@
-// Layout of the classifier's tensors; sinusoidal positions (Vaswani et al. 2017).
+// Layout of the classifier's tensors, with the fixed sinusoidal position table (Vaswani et al. 2017), which is made and
+// not stored in checkpoints.
 #include "lib/model/plan.h"
 
 #include <cmath>

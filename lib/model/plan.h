@@ -49,11 +49,11 @@ struct ModelPlan {
   }
 
   int64_t dim, vocabulary;
-  int64_t places;                  // rows of the position table: cls-vector has place 0 for itself
-  int64_t cls = kNoTensor;         // (E), cls-vector only
-  int64_t token = kNoTensor;       // (vocabulary, E)
-  int64_t position = kNoTensor;    // (places, E), learned positions only
-  std::vector<float> sinusoidal;   // the fixed table else
+  int64_t places;                 // rows of the position table: cls-vector has place 0 for itself
+  int64_t cls = kNoTensor;        // (E), cls-vector only
+  int64_t token = kNoTensor;      // (vocabulary, E)
+  int64_t position = kNoTensor;   // (places, E), learned positions only
+  std::vector<float> sinusoidal;  // the fixed table else
   std::vector<BlockPlan> blocks;
   NormPlan final_norm;
   LinearPlan head_in, head_mid, head_out;  // head_mid: pair_head "two" only

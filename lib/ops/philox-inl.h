@@ -19,15 +19,12 @@ HWY_BEFORE_NAMESPACE();
 namespace lra {
 namespace HWY_NAMESPACE {
 
-// Bytes a buffer for the bits of `cols` columns needs: 16 a started group, and 8 that vector loads may touch.
-constexpr int64_t dropout_bits_bytes(int64_t cols) { return (cols + 127) / 128 * 16 + 8; }
-
 constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53u, kPhiloxMultiplier1 = 0xCD9E8D57u;
 constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9u, kPhiloxWeyl1 = 0xBB67AE85u;
 
 // Calls keep(column, mask) for every run of Lanes(d) columns in the group (column from 0 to 127, in no special order);
-// lane i of mask = column + i is kept. d: float lanes, at most 16 of them. threshold: dropout_threshold of
-// the rate, at least 1.
+// lane i of mask = column + i is kept. d: float lanes, at most 16 of them. threshold: dropout_threshold of the rate, at
+// least 1. The key comes by value: behind a reference its words would be read again after every store of mask bytes.
 //
 // Words live in 64-bit lanes, of which a 32 x 32 -> 64 bit product reads the low half only; so a product is at once
 // the next word (low half) and, shifted, the high half: six instructions a round for as many blocks as 64-bit lanes.
@@ -112,7 +109,7 @@ HWY_INLINE void DropoutGroupBits(const DropoutKey key, uint32_t threshold, uint3
                                  uint8_t* bits) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 16> d;
-  if constexpr (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL) {
+  if constexpr (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3) {  // better targets have smaller numbers
     DropoutGroup(d, key, threshold, row, group,
                  [&](uint32_t column, auto mask) HWY_ATTR { hn::StoreMaskBits(d, mask, bits + column / 8); });
   } else {
@@ -126,22 +123,6 @@ HWY_INLINE void DropoutGroupBits(const DropoutKey key, uint32_t threshold, uint3
     });
     for (int i = 0; i < 16; ++i) bits[i] = static_cast<uint8_t>(words[i / 8] >> (8 * (i % 8)));
   }
-}
-
-// Bits of all columns of a row; bits has dropout_bits_bytes(cols).
-HWY_INLINE void DropoutRowBits(const DropoutKey key, uint32_t threshold, uint32_t row, int64_t cols, uint8_t* bits) {
-  for (int64_t group = 0; group * 128 < cols; ++group) {
-    DropoutGroupBits(key, threshold, row, static_cast<uint32_t>(group), bits + 16 * group);
-  }
-}
-
-// Mask of columns column … column + Lanes(d) - 1 out of such bits; column must be a multiple of Lanes(d).
-template <class D>
-HWY_INLINE auto DropoutMask(D d, const uint8_t* bits, int64_t column) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  if (hn::Lanes(d) >= 8) return hn::LoadMaskBits(d, bits + column / 8);
-  const uint8_t shifted[8] = {static_cast<uint8_t>(bits[column / 8] >> (column % 8))};
-  return hn::LoadMaskBits(d, shifted);
 }
 
 }  // namespace HWY_NAMESPACE

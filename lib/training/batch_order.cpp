@@ -1,4 +1,5 @@
-// Which rows make up which batch of the endless training stream.
+// Which rows make up which batch of the endless training stream. A batch is a function of its number alone, so a
+// resumed run needs no position but the count of steps.
 #include <numeric>
 
 #include "lib/training/trainer.h"

@@ -1,4 +1,5 @@
-// Models and optimizer moments as safetensors files.
+// Models and optimizer moments as safetensors files. A file is read and compared with the model whole before anything
+// of it is used.
 #include "lib/training/checkpoint.h"
 
 #include <algorithm>
@@ -34,8 +35,7 @@ std::span<const float> tensor_of(const SafetensorsFile& file, const std::filesys
   return tensor.floats();
 }
 
-void refuse_extra(const SafetensorsFile& file, const std::filesystem::path& path,
-                  const std::set<std::string>& known) {
+void refuse_extra(const SafetensorsFile& file, const std::filesystem::path& path, const std::set<std::string>& known) {
   for (const auto& [name, tensor] : file.tensors) {
     if (!known.contains(name)) throw InputError("{}: tensor {} is not part of the model", path.string(), name);
   }

@@ -1,4 +1,5 @@
-// Evaluation: examples of a batch side by side, results taken in the order of rows.
+// Evaluation: examples of a batch side by side, results taken in the order of rows, so that the size of batches only
+// decides how often progress and interruption are looked at.
 #include "lib/training/evaluator.h"
 
 #include <algorithm>

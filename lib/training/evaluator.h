@@ -23,9 +23,9 @@ struct EvaluationResult {
 };
 
 struct EvaluationSettings {
-  int64_t limit = 0;    // first rows only; 0 = all
-  int batch_size = 32;  // no effect on the result
-  std::function<bool()> stop;                      // polled between batches; true ends early (throws Interrupted)
+  int64_t limit = 0;                                     // first rows only; 0 = all
+  int batch_size = 32;                                   // no effect on the result
+  std::function<bool()> stop;                            // polled between batches; true ends early (throws Interrupted)
   std::function<void(const Prediction&)> on_prediction;  // called in order of rows
   std::function<void(int64_t done, int64_t total)> on_progress;
 };

@@ -1,4 +1,5 @@
-// Sums of gradients that leave out unused position rows.
+// Sums of gradients that leave out unused position rows. Rows used by one side only are copied, not added to zero: the
+// result is the same function of the batch for every order of execution.
 #include "lib/training/gradient_buffer.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// TBB arena of a fixed size whose threads see OpenMP as one thread.
+// TBB arena of a fixed size whose threads see OpenMP as one thread: Debian's oneDNN runs on OpenMP, and would start a
+// team of its own inside every task.
 #include "lib/training/threads.h"
 
 #include <omp.h>

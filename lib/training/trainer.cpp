@@ -1,6 +1,6 @@
 // A training step: examples side by side, their gradients summed in a fixed tree, AdamW.
-// The tree halves [0, B) at (lo + hi) / 2 down to single examples, so its shape is a function of B alone; for a power of
-// two of equal shares of the batch the subtrees are those of the shares.
+// The tree halves [0, B) at (lo + hi) / 2 down to single examples, so its shape is a function of B alone; for a power
+// of two of equal shares of the batch the subtrees are those of the shares.
 #include "lib/training/trainer.h"
 
 #include <algorithm>
@@ -98,8 +98,8 @@ struct Trainer::Workspace {
   const float weight;  // of an example's loss
   BatchOrder order;
   std::vector<Range> pieces;
-  std::vector<int64_t> rows;               // of the current batch
-  std::array<uint32_t, 2> dropout_key{};   // of the current step
+  std::vector<int64_t> rows;              // of the current batch
+  std::array<uint32_t, 2> dropout_key{};  // of the current step
   std::vector<LeafResult> leaves;
   Pool<Arena> arenas;
   Pool<GradientBuffer> buffers;
@@ -144,8 +144,7 @@ StepResult Trainer::step() {
     const auto scale = static_cast<float>(settings_.clip_norm / (result.gradient_norm + 1e-6));
     for (float& gradient : gradients) gradient *= scale;
   }
-  const AdamWSettings adamw{rate.learning_rate, rate.beta1, settings_.beta2, settings_.epsilon,
-                            settings_.weight_decay};
+  const AdamWSettings adamw{rate.learning_rate, rate.beta1, settings_.beta2, settings_.epsilon, settings_.weight_decay};
   const std::span<float> parameters = model_.parameters();
   parallel_for(std::ssize(work.pieces), [&](int64_t i) {
     const Range& range = work.pieces[static_cast<size_t>(i)];

@@ -19,18 +19,18 @@ struct TrainerSettings {
   double weight_decay = 0.0, beta2 = 0.999, epsilon = 1e-6;
   double clip_norm = 0.0;  // 0: off
   uint64_t seed = 0;
-  bool shuffled = true;    // else file order
+  bool shuffled = true;  // else file order
 };
 
 struct StepResult {
-  int64_t step = 0;            // number of updates done, this one included
-  double loss = 0.0;           // mean over the batch, before the update
+  int64_t step = 0;   // number of updates done, this one included
+  double loss = 0.0;  // mean over the batch, before the update
   double accuracy = 0.0;
   double learning_rate = 0.0;
   double gradient_norm = 0.0;  // global L2, before clipping
   int64_t tokens = 0;
   double flops = 0.0;
-  bool finite = true;          // false: loss or gradient is not finite, and nothing was updated
+  bool finite = true;  // false: loss or gradient is not finite, and nothing was updated
 };
 
 class Trainer {

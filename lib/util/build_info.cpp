@@ -23,8 +23,8 @@ std::string compiler_name() {
 }  // namespace
 
 const BuildInfo& build_info() {
-  static const BuildInfo info{LRA_VERSION,        LRA_COMMIT,          LRA_COMMIT_DIRTY != 0, compiler_name(),
-                              LRA_BUILD_TYPE,     LRA_ONEDNN_VERSION,  LRA_TBB_VERSION,       LRA_HIGHWAY_VERSION};
+  static const BuildInfo info{LRA_VERSION,    LRA_COMMIT,         LRA_COMMIT_DIRTY != 0, compiler_name(),
+                              LRA_BUILD_TYPE, LRA_ONEDNN_VERSION, LRA_TBB_VERSION,       LRA_HIGHWAY_VERSION};
   return info;
 }
 
@@ -38,10 +38,10 @@ std::string version_text(const std::string& program) {
   } else {
     text += "libraries  ";
   }
-  text += fmt::format("fmt {}.{}.{}, nlohmann_json {}.{}.{}, xxHash {}.{}.{}\n", FMT_VERSION / 10000,
-                      FMT_VERSION / 100 % 100, FMT_VERSION % 100, NLOHMANN_JSON_VERSION_MAJOR,
-                      NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, XXH_VERSION_MAJOR, XXH_VERSION_MINOR,
-                      XXH_VERSION_RELEASE);
+  text +=
+      fmt::format("fmt {}.{}.{}, nlohmann_json {}.{}.{}, xxHash {}.{}.{}\n", FMT_VERSION / 10000,
+                  FMT_VERSION / 100 % 100, FMT_VERSION % 100, NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
+                  NLOHMANN_JSON_VERSION_PATCH, XXH_VERSION_MAJOR, XXH_VERSION_MINOR, XXH_VERSION_RELEASE);
   return text;
 }
 

@@ -1,5 +1,6 @@
-// Typed configuration structs with one list of fields. A struct says once, in a static `visit_fields(self, visit)`, what
-// each member is called, what it means and which values it takes; parsing, defaults, --help and JSON all come from it:
+// Typed configuration structs with one list of fields. A struct says once, in a static `visit_fields(self, visit)`,
+// what each member is called, what it means and which values it takes; parsing, defaults, --help and JSON all come from
+// it:
 //
 //   struct Recipe {
 //     int64_t steps = 5000;

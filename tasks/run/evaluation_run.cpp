@@ -14,8 +14,8 @@ namespace lra {
 
 namespace {
 
-const std::set<std::string> kAllowed = {"data",    "attention",  "out",      "force",    "strict",
-                                        "split",   "evaluate",   "backend",  "threads",  "precision",
+const std::set<std::string> kAllowed = {"data",     "attention",  "out",         "force",           "strict",
+                                        "split",    "evaluate",   "backend",     "threads",         "precision",
                                         "progress", "limit_eval", "limit_train", "eval_batch_size", "max_time"};
 
 std::string dashed(std::string name) {
@@ -91,7 +91,8 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
   Classifier model(config);
   load_model(file, model);
 
-  folder = options.out.empty() ? file.parent_path() / ("evaluate-" + options.split) : std::filesystem::path(options.out);
+  folder =
+      options.out.empty() ? file.parent_path() / ("evaluate-" + options.split) : std::filesystem::path(options.out);
   const DataPlace place =
       task.locate(options.data.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.data));
   RunFolder run_folder(folder, options.force ? RunFolder::Use::kForce : RunFolder::Use::kNew);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cxxopts.hpp>
+#include <regex>
 
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
@@ -21,12 +22,12 @@ struct DirectOption {
   const char* group;
 };
 constexpr DirectOption kDirectOptions[] = {
-    {"steps", "Training"},       {"batch_size", "Training"},    {"learning_rate", "Training"},
-    {"warmup", "Training"},      {"weight_decay", "Training"},  {"clip_norm", "Training"},
-    {"layers", "Model"},         {"heads", "Model"},            {"dim", "Model"},
-    {"hidden", "Model"},         {"dropout", "Model"},          {"attention_dropout", "Model"},
-    {"max_length", "Model"},     {"padded_length", "Model"},    {"pooling", "Model"},
-    {"pixel_tokens", "Model"},   {"eval_every", "Evaluation"},  {"eval_examples", "Evaluation"},
+    {"steps", "Training"},        {"batch_size", "Training"},   {"learning_rate", "Training"},
+    {"warmup", "Training"},       {"weight_decay", "Training"}, {"clip_norm", "Training"},
+    {"layers", "Model"},          {"heads", "Model"},           {"dim", "Model"},
+    {"hidden", "Model"},          {"dropout", "Model"},         {"attention_dropout", "Model"},
+    {"max_length", "Model"},      {"padded_length", "Model"},   {"pooling", "Model"},
+    {"pixel_tokens", "Model"},    {"eval_every", "Evaluation"}, {"eval_examples", "Evaluation"},
     {"validation", "Evaluation"},
 };
 
@@ -43,10 +44,13 @@ bool applies(const DirectOption& option, const TaskFacts& task) {
 std::string help_of(const Field& field, const TaskFacts& task) {
   if (field.name == "data") return task.data_help;
   if (field.name == "out") {
-    return fmt::format("run folder (default: ./runs/{}/<recipe>/<attention>/seed-<n>; with --evaluate: "
-                       "<folder of FILE>/evaluate-<split>)", task.name);
+    return fmt::format(
+        "run folder (default: ./runs/{}/<recipe>/<attention>/seed-<n>; with --evaluate: "
+        "<folder of FILE>/evaluate-<split>)",
+        task.name);
   }
-  if (field.name == "threads") return fmt::format("default: as many as this process may use, here {}", default_threads());
+  if (field.name == "threads")
+    return fmt::format("default: as many as this process may use, here {}", default_threads());
   return field.help;
 }
 
@@ -85,22 +89,31 @@ cxxopts::Options option_table(const std::string& program, const TaskFacts& task)
 
 // All fields of a recipe with their values in the built-in ones.
 std::string recipe_table(const TaskFacts& task) {
-  std::vector<Recipe> recipes;
-  std::string text = fmt::format("{:<19}", "KEY");
+  struct Column {
+    Recipe recipe;
+    size_t width;
+  };
+  std::vector<Column> columns;
+  std::string head = fmt::format("  {:<19}", "KEY");
   for (const std::string& name : recipe_names()) {
     try {
-      recipes.push_back(load_recipe(name, task));
-      text += fmt::format("{:<15}", name);
+      Column column{load_recipe(name, task), name.size() + 2};
+      for (const std::string& field : field_names<Recipe>()) {
+        column.width = std::max(column.width, get_field(column.recipe, field).size() + 2);
+      }
+      head += fmt::format("{:<{}}", name, column.width);
+      columns.push_back(std::move(column));
     } catch (const UsageError&) {
       // This recipe has no numbers for the task.
     }
   }
-  text = " Fields of a recipe, for --set and recipe files (- and _ are the same):\n  " + text + "meaning\n";
-  Recipe first = recipes.front();
-  Recipe::visit_fields(first, [&](const auto&, const Field& field) {
-    std::string line = fmt::format("  {:<19}", field.name);
-    for (const Recipe& recipe : recipes) line += fmt::format("{:<15}", get_field(recipe, field.name));
-    text += line + field.help + "\n";
+  std::string text = " Fields of a recipe, for --set and recipe files (- and _ are the same):\n" + head + "meaning\n";
+  Recipe::visit_fields(columns.front().recipe, [&](const auto&, const Field& field) {
+    text += fmt::format("  {:<19}", field.name);
+    for (const Column& column : columns) {
+      text += fmt::format("{:<{}}", get_field(column.recipe, field.name), column.width);
+    }
+    text += field.help + "\n";
   });
   return text;
 }
@@ -118,6 +131,16 @@ void refuse_unknown(const std::vector<std::string>& words, const std::vector<std
                    program);
 }
 
+// cxxopts puts the option's name between typographic quotes; ours begins the message as in every other one.
+cxxopts::ParseResult parse_words(cxxopts::Options& table, int argc, const char* const* argv) {
+  try {
+    return table.parse(argc, argv);
+  } catch (const cxxopts::exceptions::missing_argument&) {
+    // Only the last word of a command line can lack its value.
+    throw UsageError("{}: the value is missing", argv[argc - 1]);
+  }
+}
+
 RecipeChange recipe_change(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) throw UsageError("--set: '{}' is not KEY=VALUE", text);
@@ -131,7 +154,7 @@ CommandLine parse_command_line(const std::string& program, const TaskFacts& task
   CommandLine line;
   line.words.assign(argv, argv + argc);
   cxxopts::Options table = option_table(program, task);
-  const cxxopts::ParseResult result = table.parse(argc, argv);
+  const cxxopts::ParseResult result = parse_words(table, argc, argv);
   std::vector<std::string> known = {"set", "help", "version"};
   for (const std::string& name : field_names<RunOptions>()) known.push_back(option_name(name));
   for (const DirectOption& option : kDirectOptions) {
@@ -168,6 +191,7 @@ CommandLine parse_command_line(const std::string& program, const TaskFacts& task
 std::string help_text(const std::string& program, const TaskFacts& task) {
   cxxopts::Options table = option_table(program, task);
   std::string text = table.help({"Task", "Run", "Training", "Model", "Evaluation", "Machine and output", "Help"});
+  text = std::regex_replace(text, std::regex(" +\n"), "\n");
   while (text.ends_with('\n')) text.pop_back();
   text += "\n\n" + recipe_table(task);
   text += fmt::format(R"(
@@ -182,7 +206,8 @@ Examples:
   Train for eight hours, and go on the next day where it stopped:
     {0} --attention softmax --out runs/softmax --max-time 8h
     {0} --resume --out runs/softmax
-)", program);
+)",
+                      program);
   return text;
 }
 

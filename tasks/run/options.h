@@ -40,7 +40,7 @@ struct CommandLine {
   std::set<std::string> given;        // names of RunOptions fields that were given
   std::vector<RecipeChange> changes;  // in their order; the last of a key wins
   bool help = false, version = false;
-  std::vector<std::string> words;     // argv as it was
+  std::vector<std::string> words;  // argv as it was
 
   bool has(const std::string& name) const { return given.contains(name); }
 };
@@ -130,13 +130,9 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
                             .choices = {"cpu", "cuda"},
                             .group = machine,
                             .value_name = "WORD"});
-  visit(self.precision, Field{.name = "precision",
-                              .help = "float32",
-                              .choices = {"float32"},
-                              .group = machine,
-                              .value_name = "WORD"});
-  visit(self.threads,
-        Field{.name = "threads", .least = 1, .most = 4096, .group = machine, .value_name = "N"});
+  visit(self.precision,
+        Field{.name = "precision", .help = "float32", .choices = {"float32"}, .group = machine, .value_name = "WORD"});
+  visit(self.threads, Field{.name = "threads", .least = 1, .most = 4096, .group = machine, .value_name = "N"});
   visit(self.log_every, Field{.name = "log_every",
                               .help = "steps between training lines in metrics.jsonl",
                               .least = 1,

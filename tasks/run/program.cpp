@@ -133,7 +133,9 @@ class TaskProgram {
     for (const DataSplit* split : {data.train.get(), data.validation.get(), data.test.get()}) {
       if (split->size() == 0) {
         throw InputError("{}: the {} split has no good row", place.source,
-                         split == data.train.get() ? "training" : split == data.validation.get() ? "validation" : "test");
+                         split == data.train.get()        ? "training"
+                         : split == data.validation.get() ? "validation"
+                                                          : "test");
       }
     }
     return train_on(settings, *folder, resuming, place, data);

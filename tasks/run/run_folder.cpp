@@ -45,8 +45,10 @@ RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
   lock_ = FileLock(path_ / kLockFile, "the run folder " + path_.string());
   const bool has_state = fs::exists(path_ / kStateFile), has_record = fs::exists(path_ / kRecordFile);
   if (use == Use::kNew && (has_state || has_record)) {
-    throw UsageError("--out: {} already holds a run; go on with --resume, overwrite it with --force, or choose another "
-                     "folder", path_.string());
+    throw UsageError(
+        "--out: {} already holds a run; go on with --resume, overwrite it with --force, or choose another "
+        "folder",
+        path_.string());
   }
   if (use == Use::kResume && !has_state && has_record) {
     throw UsageError("--resume: {} holds a record but no training run (no {})", path_.string(), kStateFile);
@@ -86,8 +88,8 @@ void RunFolder::recover() {
 
 void RunFolder::clear(const std::vector<std::string>& others) {
   std::vector<std::string> names = {kRecordFile, kStateFile};
-  for (const char* name : {"checkpoint-best.safetensors", "checkpoint-last.safetensors",
-                           "optimizer-last.safetensors"}) {
+  for (const char* name :
+       {"checkpoint-best.safetensors", "checkpoint-last.safetensors", "optimizer-last.safetensors"}) {
     for (const char* suffix : {"", ".new", ".previous"}) names.push_back(std::string(name) + suffix);
   }
   names.insert(names.end(), others.begin(), others.end());

@@ -21,7 +21,7 @@
 namespace lra {
 
 struct CheckpointFile {
-  std::string name;                                               // "checkpoint-last.safetensors"
+  std::string name;  // "checkpoint-last.safetensors"
   int64_t step = 0;
   std::function<void(const std::filesystem::path& path)> write;  // makes the file at `path`
 };
@@ -60,8 +60,8 @@ class RunFolder {
 inline constexpr const char* kStateFile = "state.json";
 inline constexpr const char* kRecordFile = "result.json";
 
-// Keeps the lines for which keep(object) holds, in their order; a line that is no JSON object (cut by a crash) goes too.
-// The file is replaced as a whole; a missing one stays missing.
+// Keeps the lines for which keep(object) holds, in their order; a line that is no JSON object (cut by a crash) goes
+// too. The file is replaced as a whole; a missing one stays missing.
 void filter_json_lines(const std::filesystem::path& path, const std::function<bool(const Json&)>& keep);
 
 }  // namespace lra

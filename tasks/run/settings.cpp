@@ -46,8 +46,10 @@ void validate_model(const ModelConfig& config) {
 
 [[noreturn]] void disagree(const std::string& where, const std::string& given, const std::string& had,
                            const std::filesystem::path& folder) {
-  throw UsageError("{}: {} does not agree with the run in {}, which was started with {}; leave it out or take another "
-                   "--out", where, given, folder.string(), had);
+  throw UsageError(
+      "{}: {} does not agree with the run in {}, which was started with {}; leave it out or take another "
+      "--out",
+      where, given, folder.string(), had);
 }
 
 void check_recipe_agrees(const TaskFacts& task, const CommandLine& line, const RunSettings& saved,

@@ -22,7 +22,7 @@ struct RunSettings {
   std::string order = "shuffled", backend = "cpu", precision = "float32";
   int64_t limit_train = 0, limit_eval = 0, eval_batch_size = 32;
   bool strict = false;
-  int64_t log_every = 50;          // these two may change on resume
+  int64_t log_every = 50;  // these two may change on resume
   double checkpoint_every = 60.0;
 
   Recipe recipe_base;  // as --recipe gives it

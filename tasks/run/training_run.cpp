@@ -163,8 +163,8 @@ void TrainingRun::train_step(Progress& progress) {
     counters_.flops += result.flops;
   }
   const double rate = ratio(static_cast<double>((step - line_step_) * batch), seconds_since(line_at_));
-  const std::string details = fmt::format("loss {:.4f}  accuracy {:.3f}  {:.1f} samples/s", result.loss,
-                                          result.accuracy, rate);
+  const std::string details =
+      fmt::format("loss {:.4f}  accuracy {:.3f}  {:.1f} samples/s", result.loss, result.accuracy, rate);
   if (step == 1 || step % settings_.log_every == 0 || step == steps || !result.finite) {
     const Json line = {{"split", "train"},
                        {"step", step},
@@ -184,8 +184,7 @@ void TrainingRun::train_step(Progress& progress) {
 EvaluationResult TrainingRun::evaluate_split(const Classifier& model, const ExampleSource& data, int64_t limit,
                                              const char* label,
                                              const std::function<void(const Prediction&)>& on_prediction) {
-  const ProgressMode mode =
-      circumstances_.progress == ProgressMode::kBar ? ProgressMode::kBar : ProgressMode::kNone;
+  const ProgressMode mode = circumstances_.progress == ProgressMode::kBar ? ProgressMode::kBar : ProgressMode::kNone;
   Progress progress(log_, mode, label, 0.0);
   const Clock::time_point begin = Clock::now();
   EvaluationSettings settings;
@@ -204,8 +203,7 @@ EvaluationResult TrainingRun::evaluate_split(const Classifier& model, const Exam
 
 void TrainingRun::validate() {
   const int64_t step = counters_.step;
-  const EvaluationResult result =
-      evaluate_split(model_, *validation_, settings_.recipe.eval_examples, "validate");
+  const EvaluationResult result = evaluate_split(model_, *validation_, settings_.recipe.eval_examples, "validate");
   const EvaluationRecord evaluation{.split = "validation",
                                     .step = step,
                                     .loss = result.loss,
@@ -214,8 +212,8 @@ void TrainingRun::validate() {
   metrics_.write(dump_json(evaluation_to_json(evaluation)));
   counters_.history.push_back(evaluation);
   counters_.evaluated = true;
-  counters_.last = CheckpointMetrics{
-      .step = step, .validation_accuracy = result.accuracy, .validation_loss = result.loss};
+  counters_.last =
+      CheckpointMetrics{.step = step, .validation_accuracy = result.accuracy, .validation_loss = result.loss};
   const bool better = !counters_.best || result.accuracy > counters_.best->validation_accuracy;
   if (better) {
     counters_.best = counters_.last;
@@ -243,8 +241,8 @@ void TrainingRun::test() {
 void TrainingRun::test_checkpoint(const Classifier& model, CheckpointMetrics& metrics, bool best) {
   std::string predictions;
   const auto keep = [&](const Prediction& p) {
-    const Json line = {{"index", p.index}, {"label", p.label}, {"predicted", p.predicted},
-                       {"probability", finite(p.probability)}};
+    const Json line = {
+        {"index", p.index}, {"label", p.label}, {"predicted", p.predicted}, {"probability", finite(p.probability)}};
     predictions += dump_json(line) + "\n";
   };
   const EvaluationResult result =
@@ -262,8 +260,8 @@ void TrainingRun::test_checkpoint(const Classifier& model, CheckpointMetrics& me
                                     .examples = result.examples};
   metrics_.write(dump_json(evaluation_to_json(evaluation)));
   if (circumstances_.progress != ProgressMode::kNone) {
-    log_.line(fmt::format("test of {} checkpoint, step {}: loss {:.4f}  accuracy {:.4f}", best ? "the best" : "the last",
-                          *metrics.step, result.loss, result.accuracy));
+    log_.line(fmt::format("test of {} checkpoint, step {}: loss {:.4f}  accuracy {:.4f}",
+                          best ? "the best" : "the last", *metrics.step, result.loss, result.accuracy));
   }
 }
 
@@ -298,15 +296,15 @@ void TrainingRun::save_record(RunStatus status, const std::string& error) {
   if (!record_.last || !record_.last->test_examples) record_.last = counters_.last;
   record_.history = counters_.history;
   const double samples = static_cast<double>(counters_.step * settings_.recipe.batch_size);
-  record_.speed = {.train_seconds = counters_.train_seconds,
-                   .evaluation_seconds = counters_.evaluation_seconds,
-                   .samples_per_second = ratio(samples, counters_.train_seconds),
-                   .tokens_per_second = ratio(static_cast<double>(counters_.tokens), counters_.train_seconds),
-                   .eval_samples_per_second =
-                       ratio(static_cast<double>(counters_.evaluated_examples), counters_.evaluation_seconds),
-                   .flops_per_sample = ratio(counters_.flops, samples),
-                   .achieved_gflops = ratio(counters_.flops * 1e-9, counters_.train_seconds),
-                   .peak_rss_bytes = peak_rss_bytes()};
+  record_.speed = {
+      .train_seconds = counters_.train_seconds,
+      .evaluation_seconds = counters_.evaluation_seconds,
+      .samples_per_second = ratio(samples, counters_.train_seconds),
+      .tokens_per_second = ratio(static_cast<double>(counters_.tokens), counters_.train_seconds),
+      .eval_samples_per_second = ratio(static_cast<double>(counters_.evaluated_examples), counters_.evaluation_seconds),
+      .flops_per_sample = ratio(counters_.flops, samples),
+      .achieved_gflops = ratio(counters_.flops * 1e-9, counters_.train_seconds),
+      .peak_rss_bytes = peak_rss_bytes()};
   record_.started = counters_.started;
   record_.finished = status == RunStatus::kRunning ? std::nullopt : std::optional<std::string>(utc_now());
   record_.resumed = counters_.resumed;

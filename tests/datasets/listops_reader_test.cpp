@@ -140,6 +140,7 @@ TEST(ListopsReader, RowsAreReadFromManyThreads) {
   const auto rows = read_split(fixture("release"), Split::kTrain);
   std::vector<uint64_t> hashes(8);
   std::vector<std::thread> threads;
+  threads.reserve(hashes.size());
   for (uint64_t& hash : hashes) threads.emplace_back([&] { hash = split_hash(*rows); });
   for (std::thread& thread : threads) thread.join();
   for (const uint64_t hash : hashes) EXPECT_EQ(hash, 0xa087d31aebe46451u);
@@ -205,7 +206,7 @@ TEST(ListopsWriter, GivesTheReleasesBytesBack) {
   }
   const auto message = message_of<UsageError>([&] { FolderWriter again(out / "new/set", false); });
   EXPECT_TRUE(holds(message, "basic_train.tsv: exists already; --force")) << message;
-  FolderWriter(out / "new/set", true);  // dropped: the old files stay
+  { FolderWriter dropped(out / "new/set", true); }  // without commit() the old files stay
   EXPECT_EQ(read_split(out / "new/set", Split::kTrain)->size(), 4);
 }
 

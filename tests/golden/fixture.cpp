@@ -1,3 +1,5 @@
+// Reads a fixture and turns its configuration, recipe and padded rows into ours. The names of the reference
+// (tests/reference/lra_model.py, make_fixtures.py) meet those of the library here and nowhere else.
 #include "tests/golden/fixture.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The whole path against PyTorch: logits, loss, every gradient, ten losses and the parameters after ten updates, through
-// the classes that training uses. A new fixture is one line of kCases.
+// The whole path against PyTorch: logits, loss, every gradient, ten losses and the parameters after ten updates,
+// through the classes that training uses. A new fixture is one line of kCases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -142,7 +142,8 @@ TEST_P(Golden, MatchesPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Golden, testing::ValuesIn(kCases), [](const auto& info) {
   std::string name = info.param.name;
-  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 });
 

@@ -27,7 +27,8 @@ inline std::vector<Example> random_examples(const ModelConfig& config, int count
   const auto sequence = [&] {
     std::vector<int32_t> ids(random.below(static_cast<uint32_t>(config.max_length) + 1));
     for (int32_t& id : ids) {
-      id = random.below(8) == 0 ? 0 : 1 + static_cast<int32_t>(random.below(static_cast<uint32_t>(config.vocabulary) - 2));
+      id = random.below(8) == 0 ? 0
+                                : 1 + static_cast<int32_t>(random.below(static_cast<uint32_t>(config.vocabulary) - 2));
     }
     if (config.pooling == "cls") ids.insert(ids.begin(), config.vocabulary - 1);
     return make_sequence(ids);

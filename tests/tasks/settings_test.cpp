@@ -57,24 +57,36 @@ TEST(Settings, CanonicalSpecAndRefusals) {
 }
 
 TEST(Settings, ResumeTakesWhatIsNotGivenAndRefusesWhatDiffers) {
-  const RunSettings run = fresh({"--steps", "100", "--seed", "3", "--recipe", "quick", "--log-every", "5",
-                                 "--set", "dropout=0.2", "--limit-train", "64"});
+  const RunSettings run = fresh({"--steps", "100", "--seed", "3", "--recipe", "quick", "--log-every", "5", "--set",
+                                 "dropout=0.2", "--limit-train", "64"});
   const Json saved = settings_to_json(run);
   const auto resume = [&](std::vector<std::string> words) {
     words.push_back("--resume");
     return resume_settings(facts(), parse(words), saved, "folder");
   };
   EXPECT_EQ(settings_to_json(resume({})), saved);
-  EXPECT_EQ(settings_to_json(resume({"--steps", "100", "--seed", "3", "--recipe", "quick", "--dropout", "0.2",
-                                     "--padded-length", "0", "--attention", "softmax", "--threads", "5",
-                                     "--max-time", "3h", "--progress", "none"})), saved);
+  EXPECT_EQ(settings_to_json(
+                resume({"--steps", "100", "--seed", "3", "--recipe", "quick", "--dropout", "0.2", "--padded-length",
+                        "0", "--attention", "softmax", "--threads", "5", "--max-time", "3h", "--progress", "none"})),
+            saved);
   EXPECT_EQ(resume({"--log-every", "7"}).log_every, 7);
   EXPECT_EQ(resume({"--checkpoint-every", "7"}).checkpoint_every, 7);
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--steps", "101"}, {"--seed", "4"}, {"--recipe", "lra"}, {"--dropout", "0.1"}, {"--limit-train", "65"},
-           {"--attention", "polynomial:power=3"}, {"--order", "sequential"}, {"--data", "/x"}, {"--init", "/x"},
-           {"--warmup", "1"}, {"--eval-batch-size", "7"}, {"--strict"}, {"--backend", "cuda"},
-           {"--limit-eval", "1"}, {"--eval-examples", "1"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--steps", "101"},
+                                             {"--seed", "4"},
+                                             {"--recipe", "lra"},
+                                             {"--dropout", "0.1"},
+                                             {"--limit-train", "65"},
+                                             {"--attention", "polynomial:power=3"},
+                                             {"--order", "sequential"},
+                                             {"--data", "/x"},
+                                             {"--init", "/x"},
+                                             {"--warmup", "1"},
+                                             {"--eval-batch-size", "7"},
+                                             {"--strict"},
+                                             {"--backend", "cuda"},
+                                             {"--limit-eval", "1"},
+                                             {"--eval-examples", "1"}}) {
     EXPECT_THROW(resume(words), UsageError) << words.front();
   }
 }
@@ -92,7 +104,9 @@ TEST(Settings, DefaultFolder) {
   EXPECT_EQ(default_run_folder(facts(), parse({"--attention", "polynomial:power=3,scale=16", "--seed", "2"})).string(),
             "runs/listops/nystromformer/" +
                 std::string(fresh({"--attention", "polynomial:power=3,scale=16"}).attention == "polynomial"
-                                ? "polynomial" : "polynomial-power-3-scale-16") + "/seed-2");
+                                ? "polynomial"
+                                : "polynomial-power-3-scale-16") +
+                "/seed-2");
 }
 
 }  // namespace

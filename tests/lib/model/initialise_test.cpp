@@ -84,16 +84,16 @@ TEST(Initialise, IsAFunctionOfSeedAndName) {
   other.initialise(6);
   EXPECT_TRUE(std::ranges::equal(a.parameters(), b.parameters()));
   EXPECT_FALSE(std::ranges::equal(tensor(a, "head_in.weight"), tensor(other, "head_in.weight")));
-  EXPECT_FALSE(std::ranges::equal(tensor(a, "encoder.blocks.0.mlp_in.weight"),
-                                  tensor(a, "encoder.blocks.1.mlp_in.weight")));
+  EXPECT_FALSE(
+      std::ranges::equal(tensor(a, "encoder.blocks.0.mlp_in.weight"), tensor(a, "encoder.blocks.1.mlp_in.weight")));
   // More layers and another attention leave what both models have as it is.
   config.layers = 3;
   config.attention = "polynomial:power=3,scale=16";
   Classifier more(config);
   more.initialise(5);
   EXPECT_TRUE(std::ranges::equal(tensor(a, "head_in.weight"), tensor(more, "head_in.weight")));
-  EXPECT_TRUE(std::ranges::equal(tensor(a, "encoder.blocks.1.mlp_in.weight"),
-                                 tensor(more, "encoder.blocks.1.mlp_in.weight")));
+  EXPECT_TRUE(
+      std::ranges::equal(tensor(a, "encoder.blocks.1.mlp_in.weight"), tensor(more, "encoder.blocks.1.mlp_in.weight")));
 }
 
 }  // namespace

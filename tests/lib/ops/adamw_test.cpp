@@ -64,6 +64,13 @@ TEST(AdamW, DecayIsApartFromTheGradient) {
   EXPECT_EQ(v[0], 0.0f);
 }
 
+TEST(AdamW, EpsilonStandsBesideTheCorrectedRoot) {
+  // After one step the corrected moments are g and g^2: the change is rate * g / (|g| + epsilon).
+  std::vector<float> parameters = {0.0f}, gradients = {-1e-4f}, m = {0.0f}, v = {0.0f};
+  adamw_update({0.1, 0.9, 0.999, 1e-3, 0.0}, 1, parameters, gradients, m, v);
+  EXPECT_NEAR(parameters[0], 0.1 * 1e-4 / 1.1e-3, 1e-8);
+}
+
 TEST(AdamW, RejectsBrokenPromises) {
   std::vector<float> two(2), three(3);
   EXPECT_THROW(adamw_update({}, 0, two, two, two, two), std::logic_error);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/compare.h"
@@ -76,6 +77,26 @@ TEST(Dropout, MaskRowIsTheDefinition) {
           }
           for (int64_t i = bytes; i < bytes + 16; ++i) ASSERT_EQ(bits[i], 0xA5) << target << " writes too far";
         }
+      }
+    }
+  });
+}
+
+// The largest rate that keeps an element, and the next: where >= and > part.
+TEST(Dropout, DecidesExactlyAtTheThreshold) {
+  for_each_target([](const std::string& target) {
+    for (const uint32_t col : {0u, 15u, 20u, 33u, 70u, 100u, 127u, 130u}) {
+      const auto rate = [](uint32_t threshold) { return static_cast<float>(threshold) / 65536.0f; };
+      uint32_t keeps = 0, drops = 65536;
+      while (drops - keeps > 1) {
+        const uint32_t middle = (keeps + drops) / 2;
+        (ref::dropout_keeps(kKey, rate(middle), 2, col) ? keeps : drops) = middle;
+      }
+      ASSERT_GT(keeps, 0u);
+      for (const auto& [threshold, kept] : {std::pair{keeps, 1}, std::pair{drops, 0}}) {
+        std::array<uint8_t, 32> bits;
+        dropout_mask_row(kKey, rate(threshold), 2, 200, bits.data());
+        EXPECT_EQ(bits[col / 8] >> (col % 8) & 1, kept) << target << " column " << col << " threshold " << threshold;
       }
     }
   });

@@ -32,8 +32,9 @@ class CheckpointTest : public testing::Test {
   void write_changed(Change&& change) {
     std::vector<TensorRef> tensors;
     for (const ParameterInfo& info : model_.layout().all()) {
-      tensors.push_back({info.name, info.shape,
-                         model_.parameters().subspan(static_cast<size_t>(info.offset), static_cast<size_t>(info.size))});
+      tensors.push_back(
+          {info.name, info.shape,
+           model_.parameters().subspan(static_cast<size_t>(info.offset), static_cast<size_t>(info.size))});
     }
     change(tensors);
     write_safetensors(path_, {}, tensors);

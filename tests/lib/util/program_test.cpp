@@ -31,7 +31,13 @@ TEST(Program, ErrorsBecomeOneLineAndAnExitCode) {
   EXPECT_EQ(run([]() -> int { throw std::bad_alloc(); }, text), 1);
   EXPECT_EQ(text, "tool: out of memory\n");
   EXPECT_EQ(run([]() -> int { throw 7; }, text), 1);
-  EXPECT_EQ(run([]() -> int { check(false, "broken"); return 0; }, text), 1);
+  EXPECT_EQ(run(
+                []() -> int {
+                  check(false, "broken");
+                  return 0;
+                },
+                text),
+            1);
   EXPECT_EQ(text, "tool: internal error: broken\n");
   EXPECT_EQ(run([]() -> int { throw cxxopts::exceptions::missing_argument("steps"); }, text), 2);
   EXPECT_TRUE(text.starts_with("tool: ")) << text;
@@ -40,8 +46,8 @@ TEST(Program, ErrorsBecomeOneLineAndAnExitCode) {
 TEST(BuildInfo, VersionTextNamesProgramCompilerAndLibraries) {
   const std::string text = version_text("tool");
   EXPECT_TRUE(text.starts_with("tool " + build_info().version));
-  for (const std::string& part : {build_info().commit, build_info().compiler, build_info().build,
-                                  std::string("nlohmann_json")}) {
+  for (const std::string& part :
+       {build_info().commit, build_info().compiler, build_info().build, std::string("nlohmann_json")}) {
     EXPECT_NE(text.find(part), std::string::npos) << part;
     EXPECT_FALSE(part.empty());
   }
