@@ -27,7 +27,8 @@ Examples:
 const char* const kDirectFields[] = {"batch_size", "layers", "heads", "dim", "hidden", "dropout", "attention_dropout"};
 
 cxxopts::Options make_options() {
-  cxxopts::Options options("lra-bench", "Speed and memory of training and evaluation steps, against this machine's FMA peak.");
+  cxxopts::Options options("lra-bench",
+                           "Speed and memory of training and evaluation steps, against this machine's FMA peak.");
   options.positional_help("peak|train|eval").set_width(100);
   options.add_options("What")("mode", "peak, train or eval", cxxopts::value<std::string>())(
       "task", "whose sizes to take: listops", cxxopts::value<std::string>()->default_value("listops"))(
@@ -40,8 +41,8 @@ cxxopts::Options make_options() {
     std::replace(name.begin(), name.end(), '_', '-');
     options.add_options("Sizes")(name, "recipe field (default: the recipe's)", cxxopts::value<std::string>());
   }
-  options.add_options("Measuring")(
-      "threads", "threads", cxxopts::value<int>()->default_value(std::to_string(default_threads())))(
+  options.add_options("Measuring")("threads", "threads",
+                                   cxxopts::value<int>()->default_value(std::to_string(default_threads())))(
       "seconds", "timed seconds, at least", cxxopts::value<double>()->default_value("3"))(
       "repeats", "timed steps, at least", cxxopts::value<int>()->default_value("5"))("json", "print one JSON object");
   options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
@@ -55,8 +56,8 @@ Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task)
     recipe.max_length = arguments["length"].as<int64_t>();
     recipe.padded_length = 0;
   }
-  const auto items = arguments.count("set") != 0 ? arguments["set"].as<std::vector<std::string>>()
-                                                 : std::vector<std::string>();
+  const auto items =
+      arguments.count("set") != 0 ? arguments["set"].as<std::vector<std::string>>() : std::vector<std::string>();
   for (const std::string& item : items) {
     const size_t equals = item.find('=');
     if (equals == std::string::npos) throw UsageError("--set {}: want KEY=VALUE", item);
@@ -74,8 +75,12 @@ Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task)
 void print_step(const std::string& mode, const std::string& attention, const Recipe& recipe, int threads,
                 const StepBenchResult& r, bool json) {
   if (json) {
-    Json object = {{"mode", mode},   {"attention", attention},           {"length", recipe.max_length},
-                   {"batch_size", recipe.batch_size}, {"threads", threads}, {"dropout", recipe.dropout},
+    Json object = {{"mode", mode},
+                   {"attention", attention},
+                   {"length", recipe.max_length},
+                   {"batch_size", recipe.batch_size},
+                   {"threads", threads},
+                   {"dropout", recipe.dropout},
                    {"attention_dropout", recipe.attention_dropout}};
     object.update(to_json(r));
     fmt::print("{}\n", dump_json(object));
@@ -94,7 +99,7 @@ int run(int argc, char** argv) {
   cxxopts::Options options = make_options();
   const cxxopts::ParseResult arguments = options.parse(argc, argv);
   if (arguments.count("help") != 0) {
-    fmt::print("{}{}", options.help(), kExamples);
+    fmt::print("{}{}", options.help({"What", "Sizes", "Measuring", "Help"}), kExamples);
     return 0;
   }
   if (arguments.count("version") != 0) {
@@ -115,7 +120,8 @@ int run(int argc, char** argv) {
   if (mode == "peak") {
     const double peak = measure_fma_peak(threads, arguments["seconds"].as<double>());
     if (json) {
-      fmt::print("{}\n", dump_json({{"threads", threads}, {"peak_gflops", peak}, {"instruction_set", instruction_set()}}));
+      fmt::print("{}\n",
+                 dump_json({{"threads", threads}, {"peak_gflops", peak}, {"instruction_set", instruction_set()}}));
     } else {
       fmt::print("{:.1f} GFLOP/s float32 FMA on {} thread{} ({}, {})\n", peak, threads, threads == 1 ? "" : "s",
                  cpu_name(), instruction_set());

@@ -1,6 +1,5 @@
 # Everything comes from the system (Debian and Ubuntu package names are in scripts/packages.txt); nothing is fetched.
 find_package(nlohmann_json 3.10 REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(fmt REQUIRED)
 find_package(cxxopts REQUIRED)
 find_path(RANDOM123_INCLUDE Random123/philox.h REQUIRED)

@@ -33,21 +33,21 @@ struct KernelParameter {
 };
 
 struct AttentionInput {
-  ConstMatrix q, k, v;             // (N, H*D) each; any stride
-  ConstMatrix x;                   // (N, E), the layer input
-  std::span<const int32_t> places; // (N) places in the padded sequence
+  ConstMatrix q, k, v;                       // (N, H*D) each; any stride
+  ConstMatrix x;                             // (N, E), the layer input
+  std::span<const int32_t> places;           // (N) places in the padded sequence
   std::span<const float* const> parameters;  // one pointer a KernelParameter, in their order
-  bool training = false;           // chooses the form where training and evaluation differ (dropout is apart)
-  float dropout = 0.0f;            // of attention weights; 0 in evaluation
-  std::array<uint32_t, 2> dropout_key{};  // see lib/ops/dropout.h
+  bool training = false;                     // chooses the form where training and evaluation differ (dropout is apart)
+  float dropout = 0.0f;                      // of attention weights; 0 in evaluation
+  std::array<uint32_t, 2> dropout_key{};     // see lib/ops/dropout.h
   uint32_t example = 0;
   int layer = 0;
 };
 
 struct AttentionGradients {
-  ConstMatrix d_out;               // (N, H*D)
-  Matrix dq, dk, dv;               // (N, H*D), overwritten
-  Matrix dx;                       // (N, E), added to; only kernels that read x touch it
+  ConstMatrix d_out;                     // (N, H*D)
+  Matrix dq, dk, dv;                     // (N, H*D), overwritten
+  Matrix dx;                             // (N, E), added to; only kernels that read x touch it
   std::span<float* const> d_parameters;  // added to; null for tensors that are not trained
 };
 

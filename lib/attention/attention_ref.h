@@ -21,7 +21,7 @@ struct AttentionProblem {
 
 template <class T>
 struct AttentionGradientsRef {
-  std::vector<T> dq, dk, dv;                 // (N, H*D)
+  std::vector<T> dq, dk, dv;  // (N, H*D)
   std::vector<std::vector<T>> d_parameters;
 };
 

@@ -35,9 +35,8 @@ HWY_INLINE RowVector power_of(RowVector x) {
 template <int kPower>
 void row_forward(float gain, int64_t n, float* s) {
   const RowVector scale = hn::Set(RowTag(), gain);
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    access.store(hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f))), s + j);
-  });
+  for_each_vector(n, [&](auto access, int64_t j)
+                         HWY_ATTR { access.store(hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f))), s + j); });
 }
 
 // dx = gain q x^(q-1) g; returns sum x^q g, the gradient of the gain.
@@ -169,8 +168,7 @@ AttentionFamily polynomial_family() {
           .source = "arXiv 2410.18613",
           .kind = "elementwise",
           .validate = validate,
-          .make =
-              [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
+          .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
             std::vector<KernelParameter> parameters;
             if (spec.flag("gain")) {
               parameters.push_back({"gain", {shape.heads}, true, std::vector<float>(shape.heads, 1.0f)});

@@ -22,7 +22,8 @@ const AttentionFamily& find_family(const std::string& name) {
 }
 
 std::string describe(const AttentionOption& option) {
-  return option.key + "=" + (option.choices.empty() ? option.default_value : fmt::format("{}", fmt::join(option.choices, "|")));
+  return option.key + "=" +
+         (option.choices.empty() ? option.default_value : fmt::format("{}", fmt::join(option.choices, "|")));
 }
 
 // The value as canonical() writes it; UsageError where it is not of the option's kind.
@@ -117,8 +118,10 @@ std::string attention_list() {
   for (const AttentionFamily& family : attention_families()) {
     text += fmt::format("{:<14}{}\n{:<14}{}; {}\n", family.name, family.idea, "", family.kind, family.source);
     for (const AttentionOption& option : family.options) {
-      text += fmt::format("{:<14}  {:<18}{} (default {})\n", "", option.key + (option.choices.empty() ? "" : fmt::format("={}", fmt::join(option.choices, "|"))),
-                          option.help, option.default_value);
+      text +=
+          fmt::format("{:<14}  {:<18}{} (default {})\n", "",
+                      option.key + (option.choices.empty() ? "" : fmt::format("={}", fmt::join(option.choices, "|"))),
+                      option.help, option.default_value);
     }
   }
   return text;

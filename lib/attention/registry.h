@@ -24,7 +24,7 @@ struct AttentionFamily {
 const std::vector<AttentionFamily>& attention_families();
 
 // UsageError on an unknown name, key or value.
-AttentionSpec parse_attention(const std::string& spec);
+AttentionSpec parse_attention(const std::string& text);
 std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const AttentionShape& shape);
 // The table of all families for a terminal.
 std::string attention_list();

@@ -29,15 +29,15 @@ void mask_row(const uint8_t* bits, int64_t n, float* x) {
 
 float dot_row(const float* x, const float* y, int64_t n) {
   RowVector sum = hn::Zero(RowTag());
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    sum = hn::MulAdd(access.load(x + j, 0.0f), access.load(y + j, 0.0f), sum);
-  });
+  for_each_vector(n, [&](auto access, int64_t j)
+                         HWY_ATTR { sum = hn::MulAdd(access.load(x + j, 0.0f), access.load(y + j, 0.0f), sum); });
   return hn::GetLane(hn::SumOfLanes(RowTag(), sum));
 }
 
 void scale_row(float factor, const float* x, int64_t n, float* y) {
   const RowVector f = hn::Set(RowTag(), factor);
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR { access.store(hn::Mul(f, access.load(x + j, 0.0f)), y + j); });
+  for_each_vector(n,
+                  [&](auto access, int64_t j) HWY_ATTR { access.store(hn::Mul(f, access.load(x + j, 0.0f)), y + j); });
 }
 
 }  // namespace HWY_NAMESPACE

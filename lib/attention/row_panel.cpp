@@ -58,9 +58,7 @@ class BlockMasks {
 
 RowPanelKernel::RowPanelKernel(AttentionShape shape, AttentionSpec spec, std::vector<KernelParameter> parameters,
                                std::unique_ptr<ScoreActivation> activation)
-    : AttentionKernel(shape, std::move(spec)),
-      parameters_(std::move(parameters)),
-      activation_(std::move(activation)) {}
+    : AttentionKernel(shape, std::move(spec)), parameters_(std::move(parameters)), activation_(std::move(activation)) {}
 
 int64_t RowPanelKernel::block_rows(int64_t keys) {
   constexpr int64_t kRows = 96, kPanel = 96 * 4096;  // entries of the largest panel: 1.5 MiB
@@ -116,8 +114,8 @@ void RowPanelKernel::backward(const AttentionInput& in, ConstMatrix out, const f
     const Matrix k = contiguous(view.k, arena);
     const Matrix v = contiguous(view.v, arena);
     const Matrix dk = arena.matrix(n, d), dv = arena.matrix(n, d);
-    const Matrix q = arena.matrix(block, d);        // queries of the block
-    const Matrix d_scaled = arena.matrix(block, d); // factor * dropout scale * dO
+    const Matrix q = arena.matrix(block, d);         // queries of the block
+    const Matrix d_scaled = arena.matrix(block, d);  // factor * dropout scale * dO
     const int64_t stride = panel_stride(n);
     float* s_panel = arena.floats(block * stride);
     float* g_panel = arena.floats(block * stride);

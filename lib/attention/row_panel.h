@@ -1,7 +1,7 @@
 // Row-panel driver: a block of queries against all keys at a time. Takes any ScoreActivation. The scores of a block
 // are recomputed in the backward pass, so memory is O(N D) a head. The number of queries in a block is a function of N
-// alone: measured from 16 to 256 on a Zen 4 core, 96 was the best or within 2 % of it at 348 to 4096 keys (products want
-// tall panels more than they want panels that fit the L2 cache); beyond that the panel's size is held.
+// alone: measured from 16 to 256 on a Zen 4 core, 96 was the best or within 2 % of it at 348 to 4096 keys (products
+// want tall panels more than they want panels that fit the L2 cache); beyond that the panel's size is held.
 #pragma once
 
 #include <memory>

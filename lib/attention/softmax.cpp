@@ -74,8 +74,7 @@ AttentionFamily softmax_family() {
           .source = "Vaswani et al. 2017, arXiv 1706.03762",
           .kind = "row-wise",
           .validate = [](const AttentionSpec&) {},
-          .make =
-              [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
+          .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
             return std::make_unique<RowPanelKernel>(shape, spec, std::vector<KernelParameter>(),
                                                     std::make_unique<Softmax>());
           }};

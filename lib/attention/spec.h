@@ -30,8 +30,8 @@ struct AttentionSpec {
   double real(const std::string& key) const;
   bool flag(const std::string& key) const { return get(key) == "1"; }
   std::string canonical() const;
-  std::string slug() const;  // of the canonical spec, for file names: "polynomial-power-3-scale-16"
-  Json options_json() const; // values typed: integers and reals as numbers, flags as booleans
+  std::string slug() const;   // of the canonical spec, for file names: "polynomial-power-3-scale-16"
+  Json options_json() const;  // values typed: integers and reals as numbers, flags as booleans
 };
 
 }  // namespace lra

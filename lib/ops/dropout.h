@@ -15,7 +15,13 @@
 namespace lra {
 
 // What stands at counter word 2, below the layer: site + 256 * layer. Attention heads use kAttention + head.
-enum class DropoutSite : uint32_t { kEmbedding = 0, kAttentionOutput = 1, kHidden = 2, kMlpOutput = 3, kAttention = 16 };
+enum class DropoutSite : uint32_t {
+  kEmbedding = 0,
+  kAttentionOutput = 1,
+  kHidden = 2,
+  kMlpOutput = 3,
+  kAttention = 16
+};
 
 struct DropoutKey {
   std::array<uint32_t, 2> key{};  // random_key(seed, RandomStream::kDropout, step)

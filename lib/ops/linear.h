@@ -1,5 +1,6 @@
 // y = x Wᵀ + b, weights (out, in) as torch.nn.Linear keeps them.
-// Rule of all ops: gradients of parameters are added to, gradients of activations are overwritten unless said otherwise.
+// Rule of all ops: gradients of parameters are added to, gradients of activations are overwritten unless said
+// otherwise.
 #pragma once
 
 #include "lib/ops/matmul.h"

@@ -37,7 +37,8 @@ struct Entry {
 };
 
 Header parse_header(std::string_view text, const std::string& file) {
-  if (text.empty() || text.front() != '{') throw InputError("{}: not a safetensors file: its header is no object", file);
+  if (text.empty() || text.front() != '{')
+    throw InputError("{}: not a safetensors file: its header is no object", file);
   std::set<std::string> names;
   const auto observe = [&](int depth, Header::parse_event_t event, Header& value) {
     if (depth > 4) throw InputError("{}: the header is nested too deeply", file);
@@ -82,7 +83,8 @@ Entry parse_entry(const std::string& name, const Header& json, uint64_t data_siz
   for (const Header& size : shape) {
     if (!size.is_number_unsigned()) fail("has a size that is no whole number of 0 or more");
     const uint64_t n = size.get<uint64_t>();
-    if (n > static_cast<uint64_t>(INT64_MAX) || __builtin_mul_overflow(bytes, n, &bytes)) fail("has an impossible shape");
+    if (n > static_cast<uint64_t>(INT64_MAX) || __builtin_mul_overflow(bytes, n, &bytes))
+      fail("has an impossible shape");
     entry.tensor.shape.push_back(static_cast<int64_t>(n));
   }
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||

@@ -17,8 +17,8 @@ struct TensorData {
   std::vector<std::byte> bytes;
 
   int64_t elements() const;
-  std::span<const float> floats() const;    // dtype F32
-  std::span<const int32_t> ints() const;    // dtype I32
+  std::span<const float> floats() const;  // dtype F32
+  std::span<const int32_t> ints() const;  // dtype I32
 };
 
 struct SafetensorsFile {

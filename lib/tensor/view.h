@@ -18,8 +18,8 @@ struct MatrixView {
   MatrixView(T* d, int64_t r, int64_t c, int64_t s) : data(d), rows(r), cols(c), stride(s) {}
   // A writable view converts to a read-only one.
   template <class U>
-    requires(std::is_same_v<const U, T>)
-  MatrixView(const MatrixView<U>& m) : data(m.data), rows(m.rows), cols(m.cols), stride(m.stride) {}
+  requires(std::is_same_v<const U, T>) MatrixView(const MatrixView<U>& m)
+      : data(m.data), rows(m.rows), cols(m.cols), stride(m.stride) {}
 
   T* row(int64_t i) const { return data + i * stride; }
   MatrixView row_block(int64_t first, int64_t count) const { return {row(first), count, cols, stride}; }

@@ -1,5 +1,6 @@
 // Errors as users meet them: one line that names the file, line, option or value at fault and what would be right.
-// The kind decides the exit code of a program (docs/interfaces: 2 = the command line or recipe, 1 = files, data, devices).
+// The kind decides the exit code of a program (docs/interfaces: 2 = the command line or recipe, 1 = files, data,
+// devices).
 #pragma once
 
 #include <fmt/format.h>

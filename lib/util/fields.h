@@ -128,8 +128,9 @@ Json fields_to_json(const Config& config) {
 template <class Config>
 void fields_from_json(Config& config, const Json& json, const std::string& where) {
   if (!json.is_object()) throw UsageError("{}: want a JSON object of keys and values", where);
-  for (const auto& [key, entry] : json.items()) {
-    with_field(config, key, where,
+  for (const auto& item : json.items()) {
+    const Json& entry = item.value();
+    with_field(config, item.key(), where,
                [&](auto& value, const Field& field) { read_field(field, where + ": " + field.name, entry, value); });
   }
 }

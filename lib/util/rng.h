@@ -20,10 +20,10 @@ class Random {
  public:
   Random(uint64_t seed, RandomStream stream, uint64_t index = 0);
 
-  uint32_t next();              // uniform in [0, 2^32)
-  uint32_t below(uint32_t n);   // uniform in [0, n), n >= 1, without modulo bias
-  double uniform();             // uniform in [0, 1), 53 bits
-  double normal();              // N(0, 1), Box-Muller
+  uint32_t next();             // uniform in [0, 2^32)
+  uint32_t below(uint32_t n);  // uniform in [0, n), n >= 1, without modulo bias
+  double uniform();            // uniform in [0, 1), 53 bits
+  double normal();             // N(0, 1), Box-Muller
 
  private:
   std::array<uint32_t, 2> key_;

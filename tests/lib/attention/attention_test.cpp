@@ -101,8 +101,13 @@ struct DoubleProblem {
 
   explicit DoubleProblem(const Problem& p) : qkv(p.qkv.begin(), p.qkv.end()), d_out(p.d_out.begin(), p.d_out.end()) {
     const MatrixView<const double> all(qkv.data(), p.n, 3 * p.width());
-    problem = {p.shape, p.spec, all.col_block(0, p.width()), all.col_block(p.width(), p.width()),
-               all.col_block(2 * p.width(), p.width()), {}, {}};
+    problem = {p.shape,
+               p.spec,
+               all.col_block(0, p.width()),
+               all.col_block(p.width(), p.width()),
+               all.col_block(2 * p.width(), p.width()),
+               {},
+               {}};
     for (const auto& parameter : p.parameters) problem.parameters.emplace_back(parameter.begin(), parameter.end());
     if (p.dropout > 0) {
       problem.dropout = [rate = p.dropout](int head, int64_t i, int64_t j) {
@@ -140,8 +145,8 @@ TEST_P(AgainstReference, ForwardAndBackward) {
   const Problem p(text, n, 2, d, dropout);
   const Result got = run(p);
   const DoubleProblem expected(p);
-  const std::string what = std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) +
-                           " dropout=" + std::to_string(dropout);
+  const std::string what =
+      std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) + " dropout=" + std::to_string(dropout);
   // Scores err by the length of a head; a power multiplies that error, the sums over keys add theirs.
   const int64_t length = n + 8 * d;
   const std::vector<double> out = ref::attention_forward(expected.problem);

@@ -75,8 +75,9 @@ TEST(Safetensors, WritesWhatTheOriginalLibraryWrites) {
   const std::vector<float> weird = {3.14159274f, std::numeric_limits<float>::quiet_NaN(),
                                     std::numeric_limits<float>::infinity()};
   const fs::path path = temporary("written.safetensors");
-  write_safetensors(path, {{"format", "pt"}},
-                    {{kWeirdName, {3}, weird}, {"scalar", {}, scalar}, {"matrix", {2, 3}, matrix}, {"empty", {0, 4}, {}}});
+  write_safetensors(
+      path, {{"format", "pt"}},
+      {{kWeirdName, {3}, weird}, {"scalar", {}, scalar}, {"matrix", {2, 3}, matrix}, {"empty", {0, 4}, {}}});
   EXPECT_EQ(read_file(path), read_file(kData / "numpy_floats.safetensors"));
   fs::remove(path);
 }
@@ -158,11 +159,13 @@ TEST(Safetensors, DamagedFilesAreRefusedWithTheReason) {
       {file_of(entry(f32 + R"("shape":[1],"data_offsets":[4,8])"), 8), "begins at byte 4"},
       {file_of("{}", 1), "1 bytes follow"},
       // Two tensors over the same bytes, and one name twice.
-      {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-               4),
+      {file_of(
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+           4),
        "begins at byte 0"},
-      {file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-               4),
+      {file_of(
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+           4),
        "stands twice"},
       // A name that would break the message's line.
       {file_of(R"({"a\nb":1})", 0), R"("a\nb")"},

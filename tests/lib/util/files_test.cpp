@@ -60,7 +60,9 @@ TEST_F(FilesTest, WritesEveryByteAndReplacesWhatWasThere) {
   }
 }
 
-TEST_F(FilesTest, ReadsFilesThatStateNoSize) { EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos); }
+TEST_F(FilesTest, ReadsFilesThatStateNoSize) {
+  EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos);
+}
 
 TEST_F(FilesTest, MissingFilesAndFoldersAreNamed) {
   expect_contains(error_of<InputError>([&] { read_file(folder_ / "gone"); }), (folder_ / "gone").string());

@@ -54,7 +54,8 @@ TEST(Json, DepthIsBounded) {
 TEST(Json, MissingFileIsNamed) { EXPECT_THROW(read_json("/nowhere/x.json"), InputError); }
 
 TEST(Json, OutputIsAlwaysJson) {
-  const Json json = {{"nan", std::nan("")}, {"infinity", std::numeric_limits<double>::infinity()}, {"bytes", "a\xff\n"}};
+  const Json json = {
+      {"nan", std::nan("")}, {"infinity", std::numeric_limits<double>::infinity()}, {"bytes", "a\xff\n"}};
   EXPECT_EQ(dump_json(json), "{\"nan\":null,\"infinity\":null,\"bytes\":\"a\xef\xbf\xbd\\n\"}");
   EXPECT_EQ(dump_json(Json{{"a", 1}}, 2), "{\n  \"a\": 1\n}");
 }
