@@ -15,6 +15,8 @@ case "${1:-}" in
 esac
 
 cores=$(nproc)
+# Objects are shared between the builds below, and between clones: paths count from the repository's root.
+export CCACHE_BASEDIR=$repository CCACHE_NOHASHDIR=1
 summary=()
 skipped=$repository/build/.stage-skipped
 
@@ -50,18 +52,21 @@ stage_release() {
   cmake --build --preset release
 }
 
-# Commit to compare with: where this branch left the main one; on the main branch itself the commit before.
+# Commit to compare with: where this branch left the main one; on the main branch itself the last one older than a day.
+# Nothing: the history does not reach that far, and every file counts as changed.
 merge_base() {
-  local head main
+  local head main base
   head=$(repo rev-parse --verify -q HEAD) || return 0
   for main in origin/HEAD origin/main main; do
     if repo rev-parse --verify -q "$main" >/dev/null; then
-      local base
       base=$(repo merge-base HEAD "$main") || continue
-      if [ "$base" != "$head" ]; then echo "$base"; return; fi
+      if [ "$base" != "$head" ]; then
+        echo "$base"
+        return
+      fi
     fi
   done
-  repo rev-parse --verify -q HEAD~1 || true
+  repo rev-list -1 --before='24 hours ago' HEAD
 }
 
 # Sources to look at: the changed ones, and for a changed header those that include it.

@@ -173,26 +173,26 @@ ModelConfig model_config(const Recipe& r, const TaskFacts& task, const std::stri
   return c;
 }
 
-void set_model_fields(Recipe& r, const ModelConfig& c) {
+void set_model_fields(Recipe& recipe, const ModelConfig& model) {
   // A float's shortest text, read as a double, is the number the user wrote.
   const auto widen = [](float value) { return std::stod(fmt::format("{}", value)); };
-  r.max_length = c.max_length;
-  r.padded_length = c.padded_length;
-  r.dim = c.dim;
-  r.qkv_dim = c.qkv_dim;
-  r.hidden = c.hidden;
-  r.heads = c.heads;
-  r.layers = c.layers;
-  r.dropout = widen(c.dropout);
-  r.attention_dropout = widen(c.attention_dropout);
-  r.pooling = c.pooling;
-  r.attention_bias = c.attention_bias;
-  r.positions = c.positions;
-  r.gelu = c.gelu == Gelu::kTanh ? "tanh" : "exact";
-  r.norm_epsilon = widen(c.norm_epsilon);
-  r.pair_head = c.pair ? std::optional<std::string>(c.pair_head) : std::nullopt;
-  r.init = c.init;
-  r.pixel_tokens = c.pixel_tokens.empty() ? std::nullopt : std::optional<std::string>(c.pixel_tokens);
+  recipe.max_length = model.max_length;
+  recipe.padded_length = model.padded_length;
+  recipe.dim = model.dim;
+  recipe.qkv_dim = model.qkv_dim;
+  recipe.hidden = model.hidden;
+  recipe.heads = model.heads;
+  recipe.layers = model.layers;
+  recipe.dropout = widen(model.dropout);
+  recipe.attention_dropout = widen(model.attention_dropout);
+  recipe.pooling = model.pooling;
+  recipe.attention_bias = model.attention_bias;
+  recipe.positions = model.positions;
+  recipe.gelu = model.gelu == Gelu::kTanh ? "tanh" : "exact";
+  recipe.norm_epsilon = widen(model.norm_epsilon);
+  recipe.pair_head = model.pair ? std::optional<std::string>(model.pair_head) : std::nullopt;
+  recipe.init = model.init;
+  recipe.pixel_tokens = model.pixel_tokens.empty() ? std::nullopt : std::optional<std::string>(model.pixel_tokens);
 }
 
 bool is_model_field(const std::string& name) { return kModelFields.contains(name); }

@@ -22,7 +22,7 @@ void softmax_row_forward(int64_t n, float* s, float* statistics) {
   const RowVector max = hn::MaxOfLanes(d, top);
   RowVector sum = hn::Zero(d);
   for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    const RowVector e = access.only(FastExpNegative(d, hn::Sub(access.load(s + j, lowest), max)));
+    const RowVector e = access.only(vector_exp_negative(d, hn::Sub(access.load(s + j, lowest), max)));
     sum = hn::Add(sum, e);
     access.store(e, s + j);
   });
@@ -36,7 +36,7 @@ void softmax_row_backward(int64_t n, const float* statistics, float row_dot, flo
   const RowVector max = hn::Set(d, statistics[1]);
   const RowVector t = hn::Set(d, statistics[0] * row_dot);
   for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    const RowVector e = FastExpNegative(d, hn::Sub(access.load(s + j, 0.0f), max));
+    const RowVector e = vector_exp_negative(d, hn::Sub(access.load(s + j, 0.0f), max));
     access.store(e, s + j);
     access.store(hn::Mul(e, hn::Sub(access.load(g + j, 0.0f), t)), g + j);
   });

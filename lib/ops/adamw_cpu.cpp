@@ -30,14 +30,14 @@ namespace lra {
 namespace HWY_NAMESPACE {
 namespace {
 
-void Update(const AdamWFactors& f, std::span<float> parameters, std::span<const float> gradients, std::span<float> m,
+void update(const AdamWFactors& f, std::span<float> parameters, std::span<const float> gradients, std::span<float> m,
             std::span<float> v) {
   namespace hn = hwy::HWY_NAMESPACE;
   float* HWY_RESTRICT p_data = parameters.data();
   float* HWY_RESTRICT m_data = m.data();
   float* HWY_RESTRICT v_data = v.data();
   const float* HWY_RESTRICT g_data = gradients.data();
-  ForEachVector(static_cast<int64_t>(parameters.size()), [&](auto d, int64_t i) HWY_ATTR {
+  for_each_lanes(static_cast<int64_t>(parameters.size()), [&](auto d, int64_t i) HWY_ATTR {
     const auto g = hn::LoadU(d, g_data + i);
     auto p = hn::Mul(hn::LoadU(d, p_data + i), hn::Set(d, f.keep));
     auto first = hn::LoadU(d, m_data + i);
@@ -65,7 +65,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace lra {
 
-HWY_EXPORT(Update);
+HWY_EXPORT(update);
 
 void adamw_update(const AdamWSettings& settings, int64_t step, std::span<float> parameters,
                   std::span<const float> gradients, std::span<float> m, std::span<float> v) {
@@ -74,7 +74,7 @@ void adamw_update(const AdamWSettings& settings, int64_t step, std::span<float> 
         "AdamW of {} parameters with {} gradients, {} and {} moments", parameters.size(), gradients.size(), m.size(),
         v.size());
   const double t = static_cast<double>(step);
-  HWY_DYNAMIC_DISPATCH(Update)
+  HWY_DYNAMIC_DISPATCH(update)
   ({.keep = static_cast<float>(1.0 - settings.learning_rate * settings.weight_decay),
     .gain1 = static_cast<float>(1.0 - settings.beta1),
     .beta2 = static_cast<float>(settings.beta2),

@@ -15,24 +15,24 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-void MaskRow(const DropoutKey key, uint32_t threshold, uint32_t row, int64_t cols, uint8_t* bits) {
+void mask_row(const DropoutKey key, uint32_t threshold, uint32_t row, int64_t cols, uint8_t* bits) {
   for (int64_t group = 0; group * 128 < cols; ++group) {
     uint8_t padded[24];
-    DropoutGroupBits(key, threshold, row, static_cast<uint32_t>(group), padded);
+    dropout_group_bits(key, threshold, row, static_cast<uint32_t>(group), padded);
     std::memcpy(bits + 16 * group, padded, 16);
   }
 }
 
 // use(d, mask, row, column) for all columns, in vectors of up to 16 lanes and single lanes at the end of a row.
 template <class Use>
-HWY_INLINE void ForEachMask(const DropoutKey key, uint32_t threshold, int64_t rows, int64_t cols, Use use) {
+HWY_INLINE void for_each_mask(const DropoutKey key, uint32_t threshold, int64_t rows, int64_t cols, Use use) {
   const hn::CappedTag<float, 16> d;
   const hn::CappedTag<float, 1> one;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t group = 0; group * 128 < cols; ++group) {
       const uint32_t row32 = static_cast<uint32_t>(row), group32 = static_cast<uint32_t>(group);
-      DropoutGroup(d, key, threshold, row32, group32, [&](uint32_t offset, auto mask) HWY_ATTR {
+      dropout_group(d, key, threshold, row32, group32, [&](uint32_t offset, auto mask) HWY_ATTR {
         const int64_t column = 128 * group + offset;
         if (column + lanes <= cols) {
           use(d, mask, row, column);
@@ -49,17 +49,17 @@ HWY_INLINE void ForEachMask(const DropoutKey key, uint32_t threshold, int64_t ro
   }
 }
 
-void Copy(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
+void copy(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
   const float scale = dropout_scale(rate);
-  ForEachMask(key, dropout_threshold(rate), x.rows, x.cols, [&](auto d, auto mask, int64_t row, int64_t i) HWY_ATTR {
+  for_each_mask(key, dropout_threshold(rate), x.rows, x.cols, [&](auto d, auto mask, int64_t row, int64_t i) HWY_ATTR {
     const auto v = hn::Mul(hn::LoadU(d, x.row(row) + i), hn::Set(d, scale));
     hn::StoreU(hn::IfThenElseZero(mask, v), d, y.row(row) + i);
   });
 }
 
-void Add(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
+void add(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
   const float scale = dropout_scale(rate);
-  ForEachMask(key, dropout_threshold(rate), x.rows, x.cols, [&](auto d, auto mask, int64_t row, int64_t i) HWY_ATTR {
+  for_each_mask(key, dropout_threshold(rate), x.rows, x.cols, [&](auto d, auto mask, int64_t row, int64_t i) HWY_ATTR {
     const auto factor = hn::IfThenElseZero(mask, hn::Set(d, scale));
     const auto sum = hn::MulAdd(hn::LoadU(d, x.row(row) + i), factor, hn::LoadU(d, y.row(row) + i));
     hn::StoreU(sum, d, y.row(row) + i);
@@ -76,25 +76,25 @@ HWY_AFTER_NAMESPACE();
 
 namespace lra {
 
-HWY_EXPORT(MaskRow);
-HWY_EXPORT(Copy);
-HWY_EXPORT(Add);
+HWY_EXPORT(mask_row);
+HWY_EXPORT(copy);
+HWY_EXPORT(add);
 
 void dropout_mask_row(const DropoutKey& key, float rate, uint32_t row, int64_t cols, uint8_t* bits) {
   if (dropout_threshold(rate) == 0) {
     std::fill(bits, bits + (cols + 127) / 128 * 16, uint8_t{0xFF});
     return;
   }
-  HWY_DYNAMIC_DISPATCH(MaskRow)(key, dropout_threshold(rate), row, cols, bits);
+  HWY_DYNAMIC_DISPATCH(mask_row)(key, dropout_threshold(rate), row, cols, bits);
 }
 
 void dropout_apply(const DropoutKey& key, float rate, Matrix x) {
-  if (dropout_threshold(rate) != 0) HWY_DYNAMIC_DISPATCH(Copy)(key, rate, x, x);
+  if (dropout_threshold(rate) != 0) HWY_DYNAMIC_DISPATCH(copy)(key, rate, x, x);
 }
 
 void dropout_add(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
   if (dropout_threshold(rate) != 0) {
-    HWY_DYNAMIC_DISPATCH(Add)(key, rate, x, y);
+    HWY_DYNAMIC_DISPATCH(add)(key, rate, x, y);
     return;
   }
   for (int64_t row = 0; row < x.rows; ++row) {
@@ -104,7 +104,7 @@ void dropout_add(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
 
 void dropout_copy(const DropoutKey& key, float rate, ConstMatrix x, Matrix y) {
   if (dropout_threshold(rate) != 0) {
-    HWY_DYNAMIC_DISPATCH(Copy)(key, rate, x, y);
+    HWY_DYNAMIC_DISPATCH(copy)(key, rate, x, y);
     return;
   }
   for (int64_t row = 0; row < x.rows; ++row) std::copy(x.row(row), x.row(row) + x.cols, y.row(row));

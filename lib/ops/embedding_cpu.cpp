@@ -14,26 +14,26 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // out_i = table_a[a_i] + table_b[b_i].
-void SumOfRows(std::span<const int32_t> a, std::span<const int32_t> b, ConstMatrix table_a, ConstMatrix table_b,
-               Matrix out) {
+void sum_of_rows(std::span<const int32_t> a, std::span<const int32_t> b, ConstMatrix table_a, ConstMatrix table_b,
+                 Matrix out) {
   namespace hn = hwy::HWY_NAMESPACE;
   for (int64_t row = 0; row < out.rows; ++row) {
     const float* from_a = table_a.row(a[row]);
     const float* from_b = table_b.row(b[row]);
     float* HWY_RESTRICT to = out.row(row);
-    ForEachVector(out.cols, [&](auto d, int64_t i) HWY_ATTR {
+    for_each_lanes(out.cols, [&](auto d, int64_t i) HWY_ATTR {
       hn::StoreU(hn::Add(hn::LoadU(d, from_a + i), hn::LoadU(d, from_b + i)), d, to + i);
     });
   }
 }
 
 // table[at_i] += dx_i, i ascending.
-void AddRows(std::span<const int32_t> at, ConstMatrix dx, Matrix table) {
+void add_rows(std::span<const int32_t> at, ConstMatrix dx, Matrix table) {
   namespace hn = hwy::HWY_NAMESPACE;
   for (int64_t row = 0; row < dx.rows; ++row) {
     const float* from = dx.row(row);
     float* HWY_RESTRICT to = table.row(at[row]);
-    ForEachVector(dx.cols, [&](auto d, int64_t i) HWY_ATTR {
+    for_each_lanes(dx.cols, [&](auto d, int64_t i) HWY_ATTR {
       hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
     });
   }
@@ -49,8 +49,8 @@ HWY_AFTER_NAMESPACE();
 
 namespace lra {
 
-HWY_EXPORT(SumOfRows);
-HWY_EXPORT(AddRows);
+HWY_EXPORT(sum_of_rows);
+HWY_EXPORT(add_rows);
 
 namespace {
 
@@ -68,18 +68,18 @@ void embedding_forward(std::span<const int32_t> ids, std::span<const int32_t> pl
                        ConstMatrix position, Matrix x) {
   check_indices(ids, x.rows, token.rows, "token ids");
   check_indices(places, x.rows, position.rows, "places");
-  HWY_DYNAMIC_DISPATCH(SumOfRows)(ids, places, token, position, x);
+  HWY_DYNAMIC_DISPATCH(sum_of_rows)(ids, places, token, position, x);
 }
 
 void embedding_backward(std::span<const int32_t> ids, std::span<const int32_t> places, ConstMatrix dx, Matrix d_token,
                         Matrix d_position) {
   if (!d_token.empty()) {
     check_indices(ids, dx.rows, d_token.rows, "token ids");
-    HWY_DYNAMIC_DISPATCH(AddRows)(ids, dx, d_token);
+    HWY_DYNAMIC_DISPATCH(add_rows)(ids, dx, d_token);
   }
   if (!d_position.empty()) {
     check_indices(places, dx.rows, d_position.rows, "places");
-    HWY_DYNAMIC_DISPATCH(AddRows)(places, dx, d_position);
+    HWY_DYNAMIC_DISPATCH(add_rows)(places, dx, d_position);
   }
 }
 

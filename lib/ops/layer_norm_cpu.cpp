@@ -48,7 +48,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Sum over i < count of term(d, i).
 template <class Term>
-HWY_INLINE float SumRow(int64_t count, Term term) {
+HWY_INLINE float sum_row(int64_t count, Term term) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -64,21 +64,21 @@ HWY_INLINE float SumRow(int64_t count, Term term) {
   return sum;
 }
 
-void Forward(const LayerNormForwardCall& norm) {
+void forward(const LayerNormForwardCall& norm) {
   const int64_t cols = norm.x.cols;
   const float over_cols = 1.0f / static_cast<float>(cols);
   for (int64_t row = 0; row < norm.x.rows; ++row) {
     const float* x = norm.x.row(row);
     float* y = norm.y.row(row);
-    const float mean = over_cols * SumRow(cols, [&](auto d, int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); });
-    const float variance = over_cols * SumRow(cols, [&](auto d, int64_t i) HWY_ATTR {
+    const float mean = over_cols * sum_row(cols, [&](auto d, int64_t i) HWY_ATTR { return hn::LoadU(d, x + i); });
+    const float variance = over_cols * sum_row(cols, [&](auto d, int64_t i) HWY_ATTR {
                              const auto away = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
                              return hn::Mul(away, away);
                            });
     const float rstd = 1.0f / std::sqrt(variance + norm.epsilon);
     norm.mean[row] = mean;
     norm.rstd[row] = rstd;
-    ForEachVector(cols, [&](auto d, int64_t i) HWY_ATTR {
+    for_each_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
       const auto unit = hn::Mul(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean)), hn::Set(d, rstd));
       hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, norm.weight + i), hn::LoadU(d, norm.bias + i)), d, y + i);
     });
@@ -86,7 +86,7 @@ void Forward(const LayerNormForwardCall& norm) {
 }
 
 // With unit = (x - mean) rstd and u = weight dy: dx = rstd (u - mean_E(u) - unit mean_E(u unit)).
-void Backward(const LayerNormBackwardCall& g) {
+void backward(const LayerNormBackwardCall& g) {
   const int64_t cols = g.x.cols;
   const float over_cols = 1.0f / static_cast<float>(cols);
   // Rows at a time: the second walk over them finds them in the nearest cache.
@@ -98,23 +98,23 @@ void Backward(const LayerNormBackwardCall& g) {
       const float* dy = g.dy.row(row);
       float* dx = g.dx.row(row);
       const float mean = g.mean[row], rstd = g.rstd[row];
-      const float u_mean = over_cols * SumRow(cols, [&](auto d, int64_t i) HWY_ATTR {
+      const float u_mean = over_cols * sum_row(cols, [&](auto d, int64_t i) HWY_ATTR {
                              return hn::Mul(hn::LoadU(d, g.weight + i), hn::LoadU(d, dy + i));
                            });
-      const float u_unit_mean = over_cols * rstd * SumRow(cols, [&](auto d, int64_t i) HWY_ATTR {
+      const float u_unit_mean = over_cols * rstd * sum_row(cols, [&](auto d, int64_t i) HWY_ATTR {
                                   const auto u = hn::Mul(hn::LoadU(d, g.weight + i), hn::LoadU(d, dy + i));
                                   return hn::Mul(u, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean)));
                                 });
-      ForEachVector(cols, [&](auto d, int64_t i) HWY_ATTR {
+      for_each_lanes(cols, [&](auto d, int64_t i) HWY_ATTR {
         const auto unit = hn::Mul(hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean)), hn::Set(d, rstd));
         auto v = hn::MulSub(hn::LoadU(d, g.weight + i), hn::LoadU(d, dy + i), hn::Set(d, u_mean));
         v = hn::NegMulAdd(unit, hn::Set(d, u_unit_mean), v);
         hn::StoreU(hn::MulAdd(v, hn::Set(d, rstd), hn::LoadU(d, dx + i)), d, dx + i);
       });
     }
-    AddColumnSums(count, cols, g.d_bias,
-                  [&](auto d, int64_t row, int64_t i) HWY_ATTR { return hn::LoadU(d, g.dy.row(first + row) + i); });
-    AddColumnSums(count, cols, g.d_weight, [&](auto d, int64_t row, int64_t i) HWY_ATTR {
+    add_column_sums(count, cols, g.d_bias,
+                    [&](auto d, int64_t row, int64_t i) HWY_ATTR { return hn::LoadU(d, g.dy.row(first + row) + i); });
+    add_column_sums(count, cols, g.d_weight, [&](auto d, int64_t row, int64_t i) HWY_ATTR {
       const auto away = hn::Sub(hn::LoadU(d, g.x.row(first + row) + i), hn::Set(d, g.mean[first + row]));
       return hn::Mul(hn::Mul(away, hn::Set(d, g.rstd[first + row])), hn::LoadU(d, g.dy.row(first + row) + i));
     });
@@ -129,17 +129,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lra {
 
-HWY_EXPORT(Forward);
-HWY_EXPORT(Backward);
+HWY_EXPORT(forward);
+HWY_EXPORT(backward);
 
 void layer_norm_forward(ConstMatrix x, const float* weight, const float* bias, float epsilon, Matrix y, float* mean,
                         float* rstd) {
-  HWY_DYNAMIC_DISPATCH(Forward)({x, weight, bias, epsilon, y, mean, rstd});
+  HWY_DYNAMIC_DISPATCH(forward)({x, weight, bias, epsilon, y, mean, rstd});
 }
 
 void layer_norm_backward(ConstMatrix x, const float* weight, const float* mean, const float* rstd, ConstMatrix dy,
                          Matrix dx, float* d_weight, float* d_bias) {
-  HWY_DYNAMIC_DISPATCH(Backward)({x, weight, mean, rstd, dy, dx, d_weight, d_bias});
+  HWY_DYNAMIC_DISPATCH(backward)({x, weight, mean, rstd, dy, dx, d_weight, d_bias});
 }
 
 }  // namespace lra

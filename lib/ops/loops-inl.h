@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 
 // body(d, i) handles the Lanes(d) elements from i; d is a full vector or a single lane.
 template <class Body>
-HWY_INLINE void ForEachVector(int64_t count, Body body) {
+HWY_INLINE void for_each_lanes(int64_t count, Body body) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
@@ -30,7 +30,7 @@ HWY_INLINE void ForEachVector(int64_t count, Body body) {
 
 // body(row, count) for every row; one call with all elements from row 0 when no view has gaps between its rows.
 template <class Body>
-HWY_INLINE void ForEachRun(int64_t rows, int64_t cols, bool gapless, Body body) {
+HWY_INLINE void for_each_run(int64_t rows, int64_t cols, bool gapless, Body body) {
   if (gapless) {
     body(int64_t{0}, rows * cols);
   } else {
@@ -41,7 +41,7 @@ HWY_INLINE void ForEachRun(int64_t rows, int64_t cols, bool gapless, Body body) 
 // out_j += sum_i f(row i, column j), summed in blocks of 32 rows and the blocks one after another: a fixed order, and
 // an error that grows with the number of blocks only. term(d, row, column) gives a vector.
 template <class Term>
-HWY_INLINE void AddColumnSums(int64_t rows, int64_t cols, float* HWY_RESTRICT out, Term term) {
+HWY_INLINE void add_column_sums(int64_t rows, int64_t cols, float* HWY_RESTRICT out, Term term) {
   namespace hn = hwy::HWY_NAMESPACE;
   constexpr int64_t kBlock = 32;
   const hn::ScalableTag<float> full;
@@ -63,7 +63,7 @@ HWY_INLINE void AddColumnSums(int64_t rows, int64_t cols, float* HWY_RESTRICT ou
       hn::StoreU(hn::Add(hn::LoadU(full, to + 2 * lanes), s2), full, to + 2 * lanes);
       hn::StoreU(hn::Add(hn::LoadU(full, to + 3 * lanes), s3), full, to + 3 * lanes);
     }
-    ForEachVector(cols - column, [&](auto d, int64_t i) HWY_ATTR {
+    for_each_lanes(cols - column, [&](auto d, int64_t i) HWY_ATTR {
       auto sum = hn::Zero(d);
       for (int64_t row = first; row < last; ++row) sum = hn::Add(sum, term(d, row, column + i));
       hn::StoreU(hn::Add(hn::LoadU(d, out + column + i), sum), d, out + column + i);

@@ -30,7 +30,7 @@ constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9u, kPhiloxWeyl1 = 0xBB67AE85u;
 // the next word (low half) and, shifted, the high half: six instructions a round for as many blocks as 64-bit lanes.
 #if HWY_TARGET != HWY_SCALAR
 template <class D, class Keep>
-HWY_INLINE void DropoutGroup(D d, const DropoutKey key, uint32_t threshold, uint32_t row, uint32_t group, Keep keep) {
+HWY_INLINE void dropout_group(D d, const DropoutKey key, uint32_t threshold, uint32_t row, uint32_t group, Keep keep) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToUnsigned<D> du;
   const hn::RebindToSigned<D> di;
@@ -83,7 +83,7 @@ HWY_INLINE void DropoutGroup(D d, const DropoutKey key, uint32_t threshold, uint
 #else
 // One lane: the definition itself.
 template <class D, class Keep>
-HWY_INLINE void DropoutGroup(D d, const DropoutKey key, uint32_t threshold, uint32_t row, uint32_t group, Keep keep) {
+HWY_INLINE void dropout_group(D d, const DropoutKey key, uint32_t threshold, uint32_t row, uint32_t group, Keep keep) {
   for (uint32_t lane = 0; lane < 16; ++lane) {
     uint32_t word[4] = {16 * group + lane, row, key.site, key.example};
     uint32_t k0 = key.key[0], k1 = key.key[1];
@@ -105,16 +105,16 @@ HWY_INLINE void DropoutGroup(D d, const DropoutKey key, uint32_t threshold, uint
 
 // The bits of one group: 16 bytes, bit j % 8 of byte j / 8 = column j is kept; threshold at least 1.
 // Writes up to 8 bytes more.
-HWY_INLINE void DropoutGroupBits(const DropoutKey key, uint32_t threshold, uint32_t row, uint32_t group,
-                                 uint8_t* bits) {
+HWY_INLINE void dropout_group_bits(const DropoutKey key, uint32_t threshold, uint32_t row, uint32_t group,
+                                   uint8_t* bits) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::CappedTag<float, 16> d;
   if constexpr (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3) {  // better targets have smaller numbers
-    DropoutGroup(d, key, threshold, row, group,
-                 [&](uint32_t column, auto mask) HWY_ATTR { hn::StoreMaskBits(d, mask, bits + column / 8); });
+    dropout_group(d, key, threshold, row, group,
+                  [&](uint32_t column, auto mask) HWY_ATTR { hn::StoreMaskBits(d, mask, bits + column / 8); });
   } else {
     uint64_t words[2] = {0, 0};
-    DropoutGroup(d, key, threshold, row, group, [&](uint32_t column, auto mask) HWY_ATTR {
+    dropout_group(d, key, threshold, row, group, [&](uint32_t column, auto mask) HWY_ATTR {
       uint8_t bytes[8] = {};
       hn::StoreMaskBits(d, mask, bytes);
       uint64_t lanes;

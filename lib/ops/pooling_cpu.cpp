@@ -15,19 +15,20 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-void SumForward(ConstMatrix x, float divisor, float* y) {
+void sum_forward(ConstMatrix x, float divisor, float* y) {
   for (int64_t i = 0; i < x.cols; ++i) y[i] = 0.0f;
-  AddColumnSums(x.rows, x.cols, y,
-                [&](auto d, int64_t row, int64_t column) HWY_ATTR { return hn::LoadU(d, x.row(row) + column); });
-  ForEachVector(x.cols, [&](auto d, int64_t i)
-                            HWY_ATTR { hn::StoreU(hn::Div(hn::LoadU(d, y + i), hn::Set(d, divisor)), d, y + i); });
+  add_column_sums(x.rows, x.cols, y,
+                  [&](auto d, int64_t row, int64_t column) HWY_ATTR { return hn::LoadU(d, x.row(row) + column); });
+  for_each_lanes(x.cols, [&](auto d, int64_t i)
+                             HWY_ATTR { hn::StoreU(hn::Div(hn::LoadU(d, y + i), hn::Set(d, divisor)), d, y + i); });
 }
 
-void SumBackward(const float* dy, float divisor, Matrix dx) {
+void sum_backward(const float* dy, float divisor, Matrix dx) {
   for (int64_t row = 0; row < dx.rows; ++row) {
     float* HWY_RESTRICT to = dx.row(row);
-    ForEachVector(dx.cols, [&](auto d, int64_t i)
-                               HWY_ATTR { hn::StoreU(hn::Div(hn::LoadU(d, dy + i), hn::Set(d, divisor)), d, to + i); });
+    for_each_lanes(dx.cols, [&](auto d, int64_t i) HWY_ATTR {
+      hn::StoreU(hn::Div(hn::LoadU(d, dy + i), hn::Set(d, divisor)), d, to + i);
+    });
   }
 }
 
@@ -41,12 +42,12 @@ HWY_AFTER_NAMESPACE();
 
 namespace lra {
 
-HWY_EXPORT(SumForward);
-HWY_EXPORT(SumBackward);
+HWY_EXPORT(sum_forward);
+HWY_EXPORT(sum_backward);
 
-void sum_pool_forward(ConstMatrix x, float divisor, float* y) { HWY_DYNAMIC_DISPATCH(SumForward)(x, divisor, y); }
+void sum_pool_forward(ConstMatrix x, float divisor, float* y) { HWY_DYNAMIC_DISPATCH(sum_forward)(x, divisor, y); }
 void sum_pool_backward(const float* dy, float divisor, Matrix dx) {
-  HWY_DYNAMIC_DISPATCH(SumBackward)(dy, divisor, dx);
+  HWY_DYNAMIC_DISPATCH(sum_backward)(dy, divisor, dx);
 }
 
 void first_pool_forward(ConstMatrix x, float* y) {

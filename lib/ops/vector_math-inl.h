@@ -22,7 +22,7 @@ constexpr float kExpUnderflow = -86.9f;
 // e^x for any x, at most 1.5 ulp off (1.1 measured); exactly 1 at 0, 0 below kExpUnderflow, infinity above 88.7228,
 // NaN of NaN.
 template <class D, class V = hwy::HWY_NAMESPACE::VFromD<D>>
-HWY_INLINE V Exp(D d, V x) {
+HWY_INLINE V vector_exp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> di;
   // Adding 1.5 * 2^23 rounds to an integer that then stands in the low bits; the 126 is the exponent's bias, less one
@@ -46,7 +46,7 @@ HWY_INLINE V Exp(D d, V x) {
 // e^x for x <= 0 (a little above 0 is harmless), about a third cheaper: relative error below 2e-7 + 2e-8 |x| (without
 // fused multiply-add 2e-7 + 8e-8 |x|); exactly 1 at 0, 0 below kExpUnderflow and at -infinity, NaN of NaN. For softmax.
 template <class D, class V = hwy::HWY_NAMESPACE::VFromD<D>>
-HWY_INLINE V FastExpNegative(D d, V x) {
+HWY_INLINE V vector_exp_negative(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> di;
   const V log2_e = hn::Set(d, 1.44269504f);

@@ -1,6 +1,6 @@
 // SIGINT and SIGTERM. While a StopSignals lives, the first one only raises a flag, so that work in progress can be
 // saved; a second one ends the process at once. Outside of it either ends the process at once. Exit code 130 in each
-// case.
+// case. Call install_signal_handlers before the program has started a thread.
 #pragma once
 
 namespace lra {

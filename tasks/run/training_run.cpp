@@ -193,7 +193,7 @@ EvaluationResult TrainingRun::evaluate_split(const Classifier& model, const Exam
   settings.stop = circumstances_.stop;
   settings.on_prediction = on_prediction;
   settings.on_progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
-  const EvaluationResult result = evaluate(model, data, settings);
+  EvaluationResult result = evaluate(model, data, settings);
   const double seconds = seconds_since(begin);
   counters_.evaluation_seconds += seconds;
   counters_.evaluated_examples += result.examples;

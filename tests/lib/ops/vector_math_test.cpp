@@ -17,10 +17,10 @@ namespace {
 
 void Exponentials(std::span<const float> x, float* full, float* fast) {
   namespace hn = hwy::HWY_NAMESPACE;
-  ForEachVector(static_cast<int64_t>(x.size()), [&](auto d, int64_t i) HWY_ATTR {
+  for_each_lanes(static_cast<int64_t>(x.size()), [&](auto d, int64_t i) HWY_ATTR {
     const auto v = hn::LoadU(d, x.data() + i);
-    hn::StoreU(Exp(d, v), d, full + i);
-    hn::StoreU(FastExpNegative(d, v), d, fast + i);
+    hn::StoreU(vector_exp(d, v), d, full + i);
+    hn::StoreU(vector_exp_negative(d, v), d, fast + i);
   });
 }
 
