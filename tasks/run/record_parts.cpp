@@ -92,6 +92,10 @@ std::vector<std::string> data_lines(const DataRecord& data) {
   const auto add = [&](const char* name, const std::optional<SplitRecord>& split) {
     if (!split) return;
     rows += fmt::format("{}{} {}", rows.empty() ? "" : ", ", split->examples, name);
+    if (split->truncated_share > 0) {
+      lines.push_back(fmt::format("data: {}: {:.1f} % of the rows are cut at {} tokens", name,
+                                  100 * split->truncated_share, split->length_max));
+    }
     for (const SkippedRecord& skipped : split->skipped) {
       lines.push_back(fmt::format("data: {}: {} bad rows skipped: {}, first {}", name, skipped.count, skipped.reason,
                                   skipped.first));

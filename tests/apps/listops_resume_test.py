@@ -86,6 +86,17 @@ class Resume(ListopsTest):
             self.assert_same_run(self.whole, out)
             self.assertEqual(self.record(out)["resumed"], 1)
 
+    def test_signals_do_not_disturb_running_products(self):
+        # A handler on top of a matrix kernel once corrupted the heap, in one stop of three.
+        rng = random.Random(5)
+        for _ in range(12):
+            process = self.start(self.out(), "--batch-size", "256", "--limit-eval", "5", "--progress", "none", "--force")
+            self.assertTrue(wait_for(lambda: (self.out() / "state.json").exists(), process))
+            time.sleep(rng.uniform(0.0, 0.3))
+            process.send_signal(signal.SIGTERM)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, error)
+
     def test_a_second_signal_ends_at_once(self):
         # One step of this batch takes minutes: the first signal would wait for its end.
         process = self.start(self.out(), *TINY, "--batch-size", "1048576", "--progress", "none")
