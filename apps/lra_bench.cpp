@@ -33,7 +33,7 @@ cxxopts::Options make_options() {
   options.add_options("What")("mode", "peak, train or eval", cxxopts::value<std::string>())(
       "task", "whose sizes to take: listops", cxxopts::value<std::string>()->default_value("listops"))(
       "attention", "attention spec; list prints all", cxxopts::value<std::string>()->default_value("softmax"))(
-      "length", "tokens an example (default: the recipe's max_length)", cxxopts::value<int64_t>());
+      "length", "tokens an example (default: the recipe's max_length)", cxxopts::value<std::string>());
   options.add_options("Sizes")("recipe", "recipe name or file",
                                cxxopts::value<std::string>()->default_value(recipe_names().front()))(
       "set", "KEY=VALUE, any recipe field; repeatable", cxxopts::value<std::vector<std::string>>());
@@ -42,18 +42,28 @@ cxxopts::Options make_options() {
     options.add_options("Sizes")(name, "recipe field (default: the recipe's)", cxxopts::value<std::string>());
   }
   options.add_options("Measuring")("threads", "threads",
-                                   cxxopts::value<int>()->default_value(std::to_string(default_threads())))(
-      "seconds", "timed seconds, at least", cxxopts::value<double>()->default_value("3"))(
-      "repeats", "timed steps, at least", cxxopts::value<int>()->default_value("5"))("json", "print one JSON object");
+                                   cxxopts::value<std::string>()->default_value(std::to_string(default_threads())))(
+      "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
+      "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))("json",
+                                                                                             "print one JSON object");
   options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
   options.parse_positional({"mode"});
   return options;
 }
 
+// The number behind an option, within its range.
+template <class T>
+T number(const cxxopts::ParseResult& arguments, const std::string& option, double least, double most) {
+  T value{};
+  parse_field(Field{.name = option, .least = least, .most = most}, "--" + option, arguments[option].as<std::string>(),
+              value);
+  return value;
+}
+
 Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task) {
   Recipe recipe = load_recipe(arguments["recipe"].as<std::string>(), task);
   if (arguments.count("length") != 0) {
-    recipe.max_length = arguments["length"].as<int64_t>();
+    recipe.max_length = number<int64_t>(arguments, "length", 1, 1048576);
     recipe.padded_length = 0;
   }
   const auto items =
@@ -114,11 +124,11 @@ int run(int argc, char** argv) {
   }
   if (arguments.count("mode") == 0) throw UsageError("say what to measure: peak, train or eval");
   const std::string mode = arguments["mode"].as<std::string>();
-  const int threads = arguments["threads"].as<int>();
-  if (threads < 1 || threads > 1024) throw UsageError("--threads {}: want 1 to 1024", threads);
+  const int threads = static_cast<int>(number<int64_t>(arguments, "threads", 1, 4096));
+  const double seconds = number<double>(arguments, "seconds", 0.01, 3600);
   const bool json = arguments.count("json") != 0;
   if (mode == "peak") {
-    const double peak = measure_fma_peak(threads, arguments["seconds"].as<double>());
+    const double peak = measure_fma_peak(threads, seconds);
     if (json) {
       fmt::print("{}\n",
                  dump_json({{"threads", threads}, {"peak_gflops", peak}, {"instruction_set", instruction_set()}}));
@@ -137,9 +147,8 @@ int run(int argc, char** argv) {
   settings.training = mode == "train";
   settings.attention = attention;
   settings.threads = threads;
-  settings.seconds = arguments["seconds"].as<double>();
-  settings.repeats = arguments["repeats"].as<int>();
-  if (settings.repeats < 1) throw UsageError("--repeats {}: want at least 1", settings.repeats);
+  settings.seconds = seconds;
+  settings.repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));
   const StepBenchResult result = bench_step(recipe, facts, settings);
   print_step(mode, parse_attention(attention).canonical(), recipe, threads, result, json);
   return 0;

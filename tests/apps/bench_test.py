@@ -1,0 +1,61 @@
+"""lra-bench as a user runs it: SCRIPT LRA-BENCH."""
+import json
+import subprocess
+import sys
+import unittest
+
+PROGRAM = sys.argv[1]
+SMALL = ["--length", "40", "--batch-size", "3", "--threads", "2", "--seconds", "0.05", "--repeats", "2"]
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True)
+
+
+class Bench(unittest.TestCase):
+    def test_a_step_as_json(self):
+        for mode, linear, attention in (("train", 6, 14), ("eval", 2, 4)):
+            done = run(mode, *SMALL, "--attention", "polynomial:power=3,scale=16", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            row = json.loads(done.stdout)
+            for key in ("ms_per_sample", "ms_per_sample_min", "gflops", "peak_gflops", "share_of_peak", "peak_rss_bytes"):
+                self.assertGreater(row[key], 0, key)
+            self.assertLess(row["share_of_peak"], 1)
+            self.assertGreaterEqual(row["repeats"], 2)
+            # 2 layers of 4 E² + 2 E·hidden weights a token, and the head's; 2 heads of 32 a layer.
+            weights = 2 * (4 * 64 * 64 + 2 * 64 * 128)
+            wanted = linear * (40 * weights + 64 * 128 + 128 * 10) + attention * 40 * 40 * 32 * 2 * 2
+            self.assertEqual(row["flops_per_sample"], wanted)
+            self.assertEqual(row["dense_flops_per_sample"], wanted)
+
+    def test_a_table_and_the_peak(self):
+        done = run("train", *SMALL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("softmax", done.stdout)
+        done = run("peak", "--threads", "1", "--seconds", "0.05", "--json")
+        self.assertGreater(json.loads(done.stdout)["peak_gflops"], 0)
+
+    def test_wrong_input_is_one_line(self):
+        for name, arguments in {"want peak, train or eval": ["walk"],
+                                "--threads": ["train", "--threads", "none"],
+                                "--seconds": ["peak", "--seconds", "-1"],
+                                "--length": ["train", "--length", "0"],
+                                "softmux": ["train", *SMALL, "--attention", "softmux"],
+                                "heads": ["train", *SMALL, "--heads", "3"],
+                                "--task": ["train", *SMALL, "--task", "chess"],
+                                "unknown key": ["train", *SMALL, "--set", "power=2"]}.items():
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(name, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_help(self):
+        done = run("--help")
+        self.assertEqual(done.returncode, 0)
+        for option in ("--attention", "--length", "--dropout", "--json", "Examples"):
+            self.assertIn(option, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
