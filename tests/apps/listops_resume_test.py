@@ -101,6 +101,7 @@ class Resume(ListopsTest):
         # One step of this batch takes minutes: the first signal would wait for its end.
         process = self.start(self.out(), *TINY, "--batch-size", "1048576", "--progress", "none")
         self.assertTrue(wait_for(lambda: (self.out() / "result.json").exists(), process))
+        time.sleep(0.5)  # the step begins a moment after the record is there
         process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         self.assertIsNone(process.poll(), "the first signal lets the step end")
