@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 
 #include "lib/tensor/view.h"
@@ -35,7 +36,7 @@ inline uint32_t dropout_site(DropoutSite site, int layer, int head = 0) {
 
 // A rate is rounded to a multiple of 2^-16 (0.1 becomes 6554 / 65536); kept values are multiplied by
 // dropout_scale = 1 / (1 - rounded rate), so the mean stays exact.
-inline uint32_t dropout_threshold(float rate) { return static_cast<uint32_t>(rate * 65536.0f + 0.5f); }
+inline uint32_t dropout_threshold(float rate) { return static_cast<uint32_t>(std::lround(rate * 65536.0f)); }
 inline float dropout_scale(float rate) { return 65536.0f / (65536.0f - static_cast<float>(dropout_threshold(rate))); }
 
 // Bits of one row, bit j % 8 of byte j / 8 = column j is kept; bits has room for 16 bytes a started group of 128.
