@@ -1,11 +1,11 @@
 // Comparison of numbers; see the header.
 #include "tests/support/compare.h"
 
-#include <errno.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 namespace lra {

@@ -13,7 +13,7 @@
 namespace lra {
 namespace {
 
-CommandLine parse(std::vector<std::string> words) {
+CommandLine parse(const std::vector<std::string>& words) {
   std::vector<const char*> argv = {"lra-listops"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   return parse_command_line("lra-listops", ListopsTask().facts(), static_cast<int>(argv.size()), argv.data());

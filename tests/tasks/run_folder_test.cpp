@@ -2,10 +2,10 @@
 #include "tasks/run/run_folder.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <map>
 
 #include "lib/util/check.h"
@@ -221,7 +221,7 @@ TEST(RunFolder, DamagedFilesAreNamed) {
   }
   write_file_atomic(path / kOptimizer, "damaged");
   try {
-    RunFolder(path, Use::kResume);
+    const RunFolder run(path, Use::kResume);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find(kOptimizer), std::string::npos) << error.what();

@@ -14,7 +14,7 @@ const TaskFacts& facts() {
   return task.facts();
 }
 
-CommandLine parse(std::vector<std::string> words) {
+CommandLine parse(const std::vector<std::string>& words) {
   std::vector<const char*> argv = {"lra-listops"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   return parse_command_line("lra-listops", facts(), static_cast<int>(argv.size()), argv.data());
@@ -61,7 +61,7 @@ TEST(Settings, ResumeTakesWhatIsNotGivenAndRefusesWhatDiffers) {
                                  "dropout=0.2", "--limit-train", "64"});
   const Json saved = settings_to_json(run);
   const auto resume = [&](std::vector<std::string> words) {
-    words.push_back("--resume");
+    words.emplace_back("--resume");
     return resume_settings(facts(), parse(words), saved, "folder");
   };
   EXPECT_EQ(settings_to_json(resume({})), saved);

@@ -38,7 +38,7 @@ std::string error_of(const std::string& bytes) {
   try {
     parse(bytes);
   } catch (const InputError& error) {
-    const std::string text = error.what();
+    std::string text = error.what();
     EXPECT_EQ(text.rfind("x.safetensors: ", 0), 0u) << text;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     return text;
