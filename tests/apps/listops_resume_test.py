@@ -38,7 +38,9 @@ class Resume(ListopsTest):
     def test_killed_at_random_moments(self):
         rng = random.Random(20)
         kills = 0
-        for run in range(20):
+        for run in range(100):  # how many kills fall into a run depends on the machine's load
+            if run >= 20 and kills >= 20:
+                break
             out = self.out(f"killed-{run}")
             options = OPTIONS
             # One to three kills a run.
@@ -59,7 +61,7 @@ class Resume(ListopsTest):
             _, error = done.communicate()
             self.assertEqual(done.returncode, 0, error)
             self.assert_same_run(self.whole, out)
-        self.assertGreaterEqual(kills, 15)
+        self.assertGreaterEqual(kills, 20)
 
     def stop(self, out, number, at=None, times=1):
         process = self.start(out, *OPTIONS)
@@ -113,21 +115,24 @@ class Resume(ListopsTest):
         self.assertEqual(json.loads((self.out() / "state.json").read_text())["state"]["step"], 0)
 
     def test_max_time_ends_with_130(self):
-        out = self.out()
-        sittings = 0
-        while True:
-            done = subprocess.run(self.command(*(OPTIONS if sittings == 0 else []), "--resume", "--out", out,
-                                               "--max-time", f"{max(0.2, self.seconds / 3):.3f}s"),
-                                  capture_output=True, text=True, cwd=self.folder)
-            if done.returncode == 0:
-                break
-            self.assertEqual(done.returncode, 130, done.stderr)
-            self.assertEqual(self.record(out)["status"], "interrupted")
-            sittings += 1
-            self.assertLess(sittings, 100)
-        self.assertGreaterEqual(sittings, 1)
-        self.assert_same_run(self.whole, out)
-        self.assertEqual(self.record(out)["resumed"], sittings)
+        for part in (3, 6, 12, 24):  # the machine may be faster now than when the whole run was timed
+            out = self.out(f"max-time-{part}")
+            sittings = 0
+            while True:
+                done = subprocess.run(self.command(*(OPTIONS if sittings == 0 else []), "--resume", "--out", out,
+                                                   "--max-time", f"{max(0.1, self.seconds / part):.3f}s"),
+                                      capture_output=True, text=True, cwd=self.folder)
+                if done.returncode == 0:
+                    break
+                self.assertEqual(done.returncode, 130, done.stderr)
+                self.assertEqual(self.record(out)["status"], "interrupted")
+                sittings += 1
+                self.assertLess(sittings, 100)
+            self.assert_same_run(self.whole, out)
+            self.assertEqual(self.record(out)["resumed"], sittings)
+            if sittings > 0:
+                return
+        self.fail("no run was long enough for its --max-time")
 
     def test_a_finished_run_says_so(self):
         before = sha(self.whole / "result.json")
