@@ -41,6 +41,23 @@ void refuse_extra(const SafetensorsFile& file, const std::filesystem::path& path
   }
 }
 
+// The file holds every tensor of the layout and no other.
+void check_tensors(const SafetensorsFile& file, const std::filesystem::path& path, const ParameterLayout& layout) {
+  std::set<std::string> known;
+  for (const ParameterInfo& info : layout.all()) {
+    const std::span<const float> values = tensor_of(file, path, info.name, info.shape);
+    known.insert(info.name);
+    for (const std::string& name : info.also) {
+      // safetensors.torch.save_model leaves further names of a shared tensor out.
+      known.insert(name);
+      if (file.tensors.contains(name) && !std::ranges::equal(tensor_of(file, path, name, info.shape), values)) {
+        throw InputError("{}: tensors {} and {} are one in the model but differ", path.string(), info.name, name);
+      }
+    }
+  }
+  refuse_extra(file, path, known);
+}
+
 }  // namespace
 
 void save_model(const std::filesystem::path& path, const Classifier& model) {
@@ -55,22 +72,10 @@ void save_model(const std::filesystem::path& path, const Classifier& model) {
 
 void load_model(const std::filesystem::path& path, Classifier& model) {
   const SafetensorsFile file = read_safetensors(path);
-  std::vector<float> loaded(model.parameters().size());
-  std::set<std::string> known;
+  check_tensors(file, path, model.layout());
   for (const ParameterInfo& info : model.layout().all()) {
-    const std::span<const float> values = tensor_of(file, path, info.name, info.shape);
-    std::ranges::copy(values, loaded.begin() + info.offset);
-    known.insert(info.name);
-    for (const std::string& name : info.also) {
-      // safetensors.torch.save_model leaves further names of a shared tensor out.
-      known.insert(name);
-      if (file.tensors.contains(name) && !std::ranges::equal(tensor_of(file, path, name, info.shape), values)) {
-        throw InputError("{}: tensors {} and {} are one in the model but differ", path.string(), info.name, name);
-      }
-    }
+    std::ranges::copy(tensor_of(file, path, info.name, info.shape), model.parameters().begin() + info.offset);
   }
-  refuse_extra(file, path, known);
-  std::ranges::copy(loaded, model.parameters().begin());
 }
 
 ModelConfig read_model_config(const std::filesystem::path& path) {
@@ -79,13 +84,16 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
   if (found == file.metadata.end()) {
     throw InputError("{}: metadata has no entry \"lra\": not a checkpoint of this program", path.string());
   }
-  const Json json = Json::parse(found->second, nullptr, false);
-  if (json.is_discarded()) throw InputError("{}: metadata entry \"lra\" is not JSON", path.string());
+  const Json json = parse_json(found->second, path.string() + ": metadata entry \"lra\"");
+  ModelConfig config;
   try {
-    return ModelConfig::from_json(json);
+    config = ModelConfig::from_json(json);
   } catch (const Error& error) {
     throw InputError("{}: {}", path.string(), error.what());
   }
+  // Before anybody makes a model of these sizes: the file has its tensors.
+  check_tensors(file, path, parameter_layout(config));
+  return config;
 }
 
 void save_optimizer(const std::filesystem::path& path, const Classifier& model, std::span<const float> m,

@@ -12,7 +12,7 @@ namespace lra {
 void save_model(const std::filesystem::path& path, const Classifier& model);
 // InputError naming file and tensor on a missing, extra or misshapen one; the model is untouched on error.
 void load_model(const std::filesystem::path& path, Classifier& model);
-// Configuration from the file's metadata.
+// Configuration from the file's metadata. InputError as of load_model: the file holds the tensors of such a model.
 ModelConfig read_model_config(const std::filesystem::path& path);
 
 // Moments of the optimizer: tensors m.NAME and v.NAME of the trained parameters.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/ops/cross_entropy.h"
-#include "lib/training/fork_join.h"
+#include "lib/training/parallel.h"
 #include "lib/training/pool.h"
 #include "lib/util/check.h"
 

@@ -1,16 +1,15 @@
-// A training step: examples side by side, their gradients summed in a fixed tree, AdamW.
-// The tree halves [0, B) at (lo + hi) / 2 down to single examples, so its shape is a function of B alone; for a power
-// of two of equal shares of the batch the subtrees are those of the shares.
+// A training step: examples side by side, the longest first, their gradients summed in a fixed tree, AdamW. The next
+// batch is read meanwhile.
 #include "lib/training/trainer.h"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "lib/ops/adamw.h"
-#include "lib/training/fork_join.h"
-#include "lib/training/gradient_buffer.h"
+#include "lib/training/gradient_tree.h"
+#include "lib/training/parallel.h"
 #include "lib/training/pool.h"
+#include "lib/training/prefetch.h"
 #include "lib/util/check.h"
 #include "lib/util/rng.h"
 
@@ -52,34 +51,39 @@ std::vector<Range> trained_ranges(const ParameterLayout& layout) {
 }  // namespace
 
 struct Trainer::Workspace {
-  using Gradients = Pool<GradientBuffer>::Loan;
-
   Workspace(const Classifier& model, const ExampleSource& data, const TrainerSettings& settings)
       : model(model),
-        data(data),
         weight(1.0f / static_cast<float>(settings.batch_size)),
         order(data.size(), settings.batch_size, settings.seed, settings.shuffled),
+        prefetch(data),
         pieces(trained_ranges(model.layout())),
         leaves(static_cast<size_t>(settings.batch_size)),
         arenas([] { return std::make_unique<Arena>(); }),
-        buffers([&model] { return std::make_unique<GradientBuffer>(model.layout()); }) {}
+        buffers([&model] { return std::make_unique<GradientBuffer>(model.layout()); }),
+        tree(settings.batch_size) {}
 
-  // The gradients of batch places [lo, hi).
-  Gradients sum(int64_t lo, int64_t hi) {
-    if (hi - lo == 1) return leaf(lo);
-    const int64_t middle = (lo + hi) / 2;
-    std::optional<Gradients> left, right;
-    fork_join([&] { left.emplace(sum(lo, middle)); }, [&] { right.emplace(sum(middle, hi)); });
-    (*left)->add(**right);
-    return std::move(*left);
+  // The gradients of batch number `batch`, summed; fills leaves.
+  GradientTree::Gradients sum(int64_t batch) {
+    if (next_batch != batch) next_rows = order.rows(batch);
+    examples = prefetch.take(next_rows);
+    next_batch = batch + 1;
+    next_rows = order.rows(next_batch);
+    prefetch.begin(next_rows);
+
+    constexpr int64_t kWaitingBytes = int64_t{64} << 20;
+    std::vector<double> costs(examples.size());
+    for (size_t place = 0; place < examples.size(); ++place) {
+      costs[place] = leaves[place].flops = model.flops(examples[place], true, false);
+    }
+    const int64_t buffer_bytes = model.layout().size() * static_cast<int64_t>(sizeof(float));
+    return tree.sum(longest_first(costs, kWaitingBytes / buffer_bytes), [&](int64_t place) { return leaf(place); });
   }
 
-  Gradients leaf(int64_t place) {
-    const Example example = data.get(rows[place]);
-    LeafResult& result = leaves[place];
+  GradientTree::Gradients leaf(int64_t place) {
+    const Example& example = examples[static_cast<size_t>(place)];
+    LeafResult& result = leaves[static_cast<size_t>(place)];
     result.tokens = static_cast<int64_t>(example.first.ids.size() + example.second.ids.size());
-    result.flops = model.flops(example, true, false);
-    Gradients gradients = buffers.borrow();
+    GradientTree::Gradients gradients = buffers.borrow();
     gradients->start(used_places(model.config(), example));
     const Pool<Arena>::Loan arena = arenas.borrow();
     arena->reset();
@@ -94,15 +98,18 @@ struct Trainer::Workspace {
   }
 
   const Classifier& model;
-  const ExampleSource& data;
   const float weight;  // of an example's loss
   BatchOrder order;
+  Prefetch prefetch;
+  int64_t next_batch = -1;  // whose rows are next_rows
+  std::vector<int64_t> next_rows;
   std::vector<Range> pieces;
-  std::vector<int64_t> rows;              // of the current batch
+  std::vector<Example> examples;          // of the current batch
   std::array<uint32_t, 2> dropout_key{};  // of the current step
   std::vector<LeafResult> leaves;
   Pool<Arena> arenas;
   Pool<GradientBuffer> buffers;
+  GradientTree tree;
 };
 
 Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings)
@@ -118,9 +125,8 @@ Trainer::~Trainer() = default;
 StepResult Trainer::step() {
   Workspace& work = *workspace_;
   const int64_t batch_size = settings_.batch_size;
-  work.rows = work.order.rows(steps_done_);
   work.dropout_key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
-  const Workspace::Gradients summed = work.sum(0, batch_size);
+  const GradientTree::Gradients summed = work.sum(steps_done_);
   const std::span<float> gradients = summed->finish();
 
   StepResult result;

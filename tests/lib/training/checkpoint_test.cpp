@@ -122,8 +122,34 @@ TEST_F(CheckpointTest, ConfigurationErrorsNameTheFile) {
     return "read";
   };
   EXPECT_EQ(message({}), path_.string() + ": metadata has no entry \"lra\": not a checkpoint of this program");
-  EXPECT_EQ(message({{"lra", "{"}}), path_.string() + ": metadata entry \"lra\" is not JSON");
+  EXPECT_TRUE(message({{"lra", "{"}}).starts_with(path_.string() + ": metadata entry \"lra\":1:2: not JSON"));
+  const std::string deep(100'000, '[');
+  EXPECT_EQ(message({{"lra", "{\"task\":" + deep}}),
+            path_.string() + ": metadata entry \"lra\": nested deeper than 64 levels");
   EXPECT_EQ(message({{"lra", "{}"}}), path_.string() + ": model configuration: key \"task\" is missing");
+}
+
+// A few bytes that call for terabytes are refused before anything of that size is made.
+TEST_F(CheckpointTest, ConfigurationNeedsItsTensors) {
+  ModelConfig config = small_config();
+  config.dim = config.qkv_dim = config.hidden = 1 << 20;
+  config.padded_length = 256;
+  config.max_length = 200;
+  config.layers = 1000;
+  const auto message = [&] {
+    write_safetensors(path_, {{"lra", dump_json(config.to_json())}}, {});
+    try {
+      read_model_config(path_);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("read");
+  };
+  EXPECT_EQ(message(), path_.string() + ": tensor encoder.token_embedding.weight is missing");
+  config.positions = "sinusoidal";
+  config.padded_length = 1 << 24;
+  EXPECT_EQ(message(),
+            path_.string() + ": model configuration: padded_length is 16777216, must be at most 256 with dim 1048576");
 }
 
 TEST_F(CheckpointTest, OptimizerThereAndBack) {

@@ -1,4 +1,4 @@
-// The parallel algorithms that training and evaluation are built of; TBB's headers stay inside fork_join.cpp. How work
+// The parallel algorithms that training and evaluation are built of; TBB's headers stay inside parallel.cpp. How work
 // is cut is the caller's business: nothing here depends on the number of threads but who runs what. To be called inside
 // Threads::run.
 #pragma once
@@ -8,14 +8,15 @@
 
 namespace lra {
 
-// Runs both, perhaps side by side, and returns when both are done. The first exception thrown passes through.
-void fork_join(const std::function<void()>& left, const std::function<void()>& right);
-
 // While it waits for tasks started inside `work`, the calling thread takes none from outside it: scratch memory
 // borrowed around the call cannot be found in use by another task on the same thread.
 void isolated(const std::function<void()>& work);
 
 // body(i) for every i in [0, n), in no order, one task an index.
 void parallel_for(int64_t n, const std::function<void(int64_t)>& body);
+
+// body(i) for every i in [0, n), started in this order: a thread that is free takes the next. Put long work first and
+// all threads end together. The first exception thrown passes through; what has not been started then is left out.
+void parallel_in_order(int64_t n, const std::function<void(int64_t)>& body);
 
 }  // namespace lra

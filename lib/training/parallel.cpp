@@ -1,14 +1,16 @@
 // The thread sanitizer cannot see the order that TBB makes (a fork before its tasks, its tasks before the join), since
 // the system's TBB is not built with it. This file is therefore compiled without it and states that order itself; the
 // code of the tasks is checked as any other.
-#include "lib/training/fork_join.h"
+#include "lib/training/parallel.h"
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
-#include <tbb/parallel_invoke.h>
 #include <tbb/partitioner.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
+
+#include <algorithm>
+#include <atomic>
 
 #if defined(LRA_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
@@ -51,12 +53,6 @@ class Order {
 // The contexts are isolated: an exception elsewhere must not make this call return with half of its work undone, as a
 // cancelled parent context would.
 
-void fork_join(const std::function<void()>& left, const std::function<void()>& right) {
-  Order order;
-  tbb::task_group_context context(tbb::task_group_context::isolated);
-  tbb::parallel_invoke([&] { order.run(left); }, [&] { order.run(right); }, context);
-}
-
 void isolated(const std::function<void()>& work) {
   tbb::this_task_arena::isolate([&] { work(); });
 }
@@ -70,6 +66,21 @@ void parallel_for(int64_t n, const std::function<void(int64_t)>& body) {
         for (int64_t i = range.begin(); i < range.end(); ++i) order.run(body, i);
       },
       tbb::simple_partitioner(), context);
+}
+
+void parallel_in_order(int64_t n, const std::function<void(int64_t)>& body) {
+  std::atomic<int64_t> next = 0;
+  std::atomic<bool> failed = false;
+  parallel_for(std::min<int64_t>(n, tbb::this_task_arena::max_concurrency()), [&](int64_t) {
+    for (int64_t i = next++; i < n && !failed; i = next++) {
+      try {
+        body(i);
+      } catch (...) {
+        failed = true;
+        throw;
+      }
+    }
+  });
 }
 
 }  // namespace lra
