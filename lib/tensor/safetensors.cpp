@@ -24,11 +24,7 @@ constexpr size_t kMaxRank = 8;
 constexpr uint64_t kElementSize = 4;  // F32 and I32
 constexpr char kMetadata[] = "__metadata__";
 
-// Names come from the file: escaped and cut, so that a message stays one line.
-std::string shown(const std::string& name) {
-  return Header(name.size() > 100 ? name.substr(0, 100) + "…" : name)
-      .dump(-1, ' ', false, Header::error_handler_t::replace);
-}
+std::string in_quotes(std::string_view name) { return '"' + shown(name, 100) + '"'; }
 
 struct Entry {
   uint64_t begin = 0, end = 0;
@@ -43,7 +39,7 @@ Header parse_header(std::string_view text, const std::string& file) {
   const auto observe = [&](int depth, Header::parse_event_t event, Header& value) {
     if (depth > 4) throw InputError("{}: the header is nested too deeply", file);
     if (event == Header::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second) {
-      throw InputError("{}: tensor {} stands twice in the header", file, shown(value.get<std::string>()));
+      throw InputError("{}: tensor {} stands twice in the header", file, in_quotes(value.get<std::string>()));
     }
     return true;
   };
@@ -58,14 +54,14 @@ std::map<std::string, std::string> parse_metadata(const Header& json, const std:
   std::map<std::string, std::string> result;
   if (!json.is_object()) throw InputError("{}: the header's {} is no object of strings", file, kMetadata);
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_string()) throw InputError("{}: metadata {} is no string", file, shown(key));
+    if (!value.is_string()) throw InputError("{}: metadata {} is no string", file, in_quotes(key));
     result[key] = value.get<std::string>();
   }
   return result;
 }
 
 Entry parse_entry(const std::string& name, const Header& json, uint64_t data_size, const std::string& file) {
-  const auto fail = [&](const std::string& what) { throw InputError("{}: tensor {} {}", file, shown(name), what); };
+  const auto fail = [&](const std::string& what) { throw InputError("{}: tensor {} {}", file, in_quotes(name), what); };
   Entry entry;
   entry.name = name;
   if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
@@ -76,7 +72,7 @@ Entry parse_entry(const std::string& name, const Header& json, uint64_t data_siz
   if (!dtype.is_string()) fail("has a dtype that is no string");
   entry.tensor.dtype = dtype.get<std::string>();
   if (entry.tensor.dtype != "F32" && entry.tensor.dtype != "I32") {
-    fail("is of type " + shown(entry.tensor.dtype) + "; F32 and I32 can be read");
+    fail("is of type " + in_quotes(entry.tensor.dtype) + "; F32 and I32 can be read");
   }
   if (!shape.is_array() || shape.size() > kMaxRank) fail("has a shape that is no list of at most 8 sizes");
   uint64_t bytes = kElementSize;
@@ -112,7 +108,7 @@ void check_layout(std::vector<Entry>& entries, uint64_t data_size, const std::st
   for (const Entry& entry : entries) {
     if (entry.begin != position) {
       throw InputError("{}: tensor {} begins at byte {} of the data, expected {}: the file is damaged", file,
-                       shown(entry.name), entry.begin, position);
+                       in_quotes(entry.name), entry.begin, position);
     }
     position = entry.end;
   }

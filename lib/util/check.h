@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lra {
@@ -35,6 +36,9 @@ class InputError : public Error {
   explicit InputError(fmt::format_string<Args...> format, Args&&... args)
       : Error(1, fmt::format(format, std::forward<Args>(args)...)) {}
 };
+
+// Bytes of a file inside an error line: no control characters, no broken UTF-8, not a page of it.
+std::string shown(std::string_view bytes, size_t longest = 40);
 
 // A broken promise between parts of the program: a bug, never the user's fault.
 template <class... Args>

@@ -168,7 +168,7 @@ TEST(Safetensors, DamagedFilesAreRefusedWithTheReason) {
            4),
        "stands twice"},
       // A name that would break the message's line.
-      {file_of(R"({"a\nb":1})", 0), R"("a\nb")"},
+      {file_of(R"({"a\nb":1})", 0), R"("a\x0ab")"},
   };
   for (const Case& c : cases) {
     const std::string error = error_of(c.bytes);

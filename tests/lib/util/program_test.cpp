@@ -53,5 +53,13 @@ TEST(BuildInfo, VersionTextNamesProgramCompilerAndLibraries) {
   }
 }
 
+TEST(Shown, IsOneShortPrintableLine) {
+  EXPECT_EQ(shown("0.0"), "0.0");
+  EXPECT_EQ(shown("a\tb\n\xff"), "a\\x09b\\x0a\\xff");
+  EXPECT_EQ(shown(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(shown("abcdef", 4), "abcd...");
+  EXPECT_EQ(shown("abcd", 4), "abcd");
+}
+
 }  // namespace
 }  // namespace lra
