@@ -80,6 +80,8 @@ class Reader {
   }
   void read(const char* key, int64_t& value) const {
     if (!at(key).is_number_integer()) throw InputError("{}: want a whole number", name(key));
+    if (at(key).is_number_unsigned() && at(key).get<uint64_t>() > INT64_MAX)
+      throw InputError("{}: {} is too large", name(key), dump_json(at(key)));
     value = at(key).get<int64_t>();
   }
   void read(const char* key, double& value) const {

@@ -26,6 +26,13 @@ std::string describe(const AttentionOption& option) {
          (option.choices.empty() ? option.default_value : fmt::format("{}", fmt::join(option.choices, "|")));
 }
 
+// The shortest text of a number, without the + of 1e+20: in a spec it begins a modifier.
+std::string number_text(double number) {
+  std::string text = fmt::format("{}", number);
+  std::erase(text, '+');
+  return text;
+}
+
 // The value as canonical() writes it; UsageError where it is not of the option's kind.
 std::string normalise(const std::string& family, const AttentionOption& option, const std::string& value) {
   const auto refuse = [&](const std::string& form) {
@@ -42,7 +49,7 @@ std::string normalise(const std::string& family, const AttentionOption& option, 
     case AttentionOption::Kind::kReal: {
       const double number = std::strtod(value.c_str(), &end);
       if (value.empty() || *end != '\0' || !std::isfinite(number)) refuse("a number");
-      return fmt::format("{}", number);
+      return number_text(number);
     }
     case AttentionOption::Kind::kFlag:
       if (value != "0" && value != "1") refuse("0 or 1");
@@ -56,7 +63,7 @@ std::string normalise(const std::string& family, const AttentionOption& option, 
       // A number inside a text option has one spelling too: 16.0 is 16.
       const double number = std::strtod(value.c_str(), &end);
       const bool is_number = !value.empty() && *end == '\0' && std::isfinite(number);
-      return is_number ? fmt::format("{}", number) : value;
+      return is_number ? number_text(number) : value;
     }
   }
   return value;

@@ -109,6 +109,13 @@ double head_weights(const ModelPlan& plan) {
 
 }  // namespace
 
+ParameterLayout parameter_layout(const ModelConfig& config) {
+  config.validate();
+  ParameterLayout layout;
+  const ModelPlan plan(config, layout);
+  return layout;
+}
+
 struct Classifier::Plan : ModelPlan {
   using ModelPlan::ModelPlan;
 };

@@ -26,6 +26,9 @@ struct ExampleResult {
   std::vector<float> logits;
 };
 
+// Names and shapes of the tensors of such a model, without making it.
+ParameterLayout parameter_layout(const ModelConfig& config);
+
 class Classifier {
  public:
   explicit Classifier(const ModelConfig& config);

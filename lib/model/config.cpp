@@ -16,6 +16,7 @@ namespace lra {
 namespace {
 
 constexpr int kLargestSize = 1 << 24;  // sizes beyond are typing errors; products of two stay far inside int64
+constexpr int64_t kLargestPositions = int64_t{1} << 28;                         // numbers of the position table: 1 GiB
 constexpr int kLargestHeads = 256 - static_cast<int>(DropoutSite::kAttention);  // heads share a byte with the sites
 constexpr int kLargestLayers = 1000;
 
@@ -140,6 +141,10 @@ void ModelConfig::validate() const {
   if (padded_length < needed) {
     throw UsageError("padded_length is {}, must be at least {}: max_length{}", padded_length, needed,
                      pooling == "cls" ? " and one for the CLS token" : "");
+  }
+  if (int64_t{padded_length} * dim > kLargestPositions) {
+    throw UsageError("padded_length is {}, must be at most {} with dim {}", padded_length, kLargestPositions / dim,
+                     dim);
   }
   if (positions == "sinusoidal" && dim % 2 != 0)
     throw UsageError("dim is {}, must be even for sinusoidal positions", dim);
