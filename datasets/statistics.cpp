@@ -6,6 +6,7 @@
 #include <bit>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <unordered_set>
 
 #include "lib/util/check.h"
@@ -13,15 +14,14 @@
 namespace lra {
 namespace {
 
-// XXH64 (seed 0) of a stream of int32 written little endian.
+// XXH64 (seed 0) of examples written as int32, little endian: of all together, and of each alone.
 class IdHash {
  public:
   IdHash() : state_(XXH64_createState(), &XXH64_freeState) {
     if (!state_) throw std::bad_alloc();
-    reset();
+    XXH64_reset(state_.get(), 0);
   }
 
-  void reset() { XXH64_reset(state_.get(), 0); }
   uint64_t value() const { return XXH64_digest(state_.get()); }
 
   void add(const DataExample& example, bool pair) {
@@ -35,6 +35,9 @@ class IdHash {
     XXH64_update(state_.get(), words_.data(), words_.size() * sizeof(int32_t));
   }
 
+  // Of the example added last.
+  uint64_t of_last() const { return XXH64(words_.data(), words_.size() * sizeof(int32_t), 0); }
+
  private:
   void add_ids(const std::vector<int32_t>& ids) {
     words_.push_back(static_cast<int32_t>(ids.size()));
@@ -44,6 +47,8 @@ class IdHash {
   std::unique_ptr<XXH64_state_t, decltype(&XXH64_freeState)> state_;
   std::vector<int32_t> words_;
 };
+
+int64_t real_tokens(const std::vector<int32_t>& ids) { return std::ssize(ids) - std::count(ids.begin(), ids.end(), 0); }
 
 int64_t first_examples(const DataSplit& split, int64_t limit) {
   return limit > 0 ? std::min(limit, split.size()) : split.size();
@@ -70,40 +75,44 @@ uint64_t split_hash(const DataSplit& split, int64_t limit) {
 SplitStatistics split_statistics(const DataSplit& split, int64_t limit) {
   SplitStatistics result;
   result.examples = first_examples(split, limit);
+  IdHash hash;
+  result.hash = hash.value();
   if (result.examples == 0) return result;
+  result.example_hashes.reserve(static_cast<size_t>(result.examples));
   std::vector<int64_t> lengths;
   lengths.reserve(static_cast<size_t>(result.examples));
   for (int64_t i = 0; i < result.examples; ++i) {
     const DataExample example = split.get(i);
     check(example.label >= 0, "example {} has the label {}", i, example.label);
-    lengths.push_back(static_cast<int64_t>(example.ids.size() + example.ids2.size()));
+    hash.add(example, split.pair());
+    result.example_hashes.push_back(hash.of_last());
+    lengths.push_back(real_tokens(example.ids) + real_tokens(example.ids2));
     const auto label = static_cast<size_t>(example.label);
     if (label >= result.label_counts.size()) result.label_counts.resize(label + 1);
     ++result.label_counts[label];
   }
+  result.hash = hash.value();
   std::sort(lengths.begin(), lengths.end());
   const auto rank = [&](int64_t percent) { return lengths[(result.examples * percent + 99) / 100 - 1]; };
-  result.length = {lengths.front(), rank(50), rank(95), lengths.back()};
+  const auto sum = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}));
+  result.length = {.min = lengths.front(),
+                   .median = rank(50),
+                   .mean = sum / static_cast<double>(result.examples),
+                   .p95 = rank(95),
+                   .max = lengths.back()};
   const int64_t most = *std::max_element(result.label_counts.begin(), result.label_counts.end());
   result.majority_share = static_cast<double>(most) / static_cast<double>(result.examples);
   return result;
 }
 
+int64_t also_in_train(const SplitStatistics& train, const SplitStatistics& split) {
+  const std::unordered_set<uint64_t> known(train.example_hashes.begin(), train.example_hashes.end());
+  return std::count_if(split.example_hashes.begin(), split.example_hashes.end(),
+                       [&](uint64_t hash) { return known.contains(hash); });
+}
+
 int64_t also_in_train(const DataSplit& train, const DataSplit& split) {
-  IdHash hash;
-  const auto hash_of = [&](const DataSplit& of, int64_t index) {
-    hash.reset();
-    hash.add(of.get(index), of.pair());
-    return hash.value();
-  };
-  // The smaller side is kept: test splits are a fraction of the training rows.
-  std::unordered_multiset<uint64_t> wanted;
-  for (int64_t i = 0; i < split.size(); ++i) wanted.insert(hash_of(split, i));
-  int64_t shared = 0;
-  for (int64_t i = 0; i < train.size() && !wanted.empty(); ++i) {
-    shared += static_cast<int64_t>(wanted.erase(hash_of(train, i)));
-  }
-  return shared;
+  return also_in_train(split_statistics(train), split_statistics(split));
 }
 
 }  // namespace lra

@@ -1,4 +1,4 @@
-// Data that a task generates once for all runs of a user.
+// Data that a task generates or unpacks once for all runs of a user.
 #pragma once
 
 #include <filesystem>

@@ -4,6 +4,7 @@
 #include "datasets/listops/generator.h"
 #include "datasets/listops/packed.h"
 #include "datasets/listops/reader.h"
+#include "datasets/listops/tokens.h"
 #include "lib/util/check.h"
 #include "tasks/cache.h"
 
@@ -17,7 +18,7 @@ const listops::GeneratorOptions kGenerated{.train = 96000, .validation = 2000, .
 void generate_packed(const std::filesystem::path& path, int threads, Log& log, ProgressMode mode) {
   log.line(fmt::format("generating ListOps ({} training, {} validation, {} test expressions) into {}", kGenerated.train,
                        kGenerated.validation, kGenerated.test, path.string()));
-  listops::Rows train, validation, test;
+  ByteRows train, validation, test;
   listops::GeneratorOptions options = kGenerated;
   options.threads = threads;
   Progress progress(log, mode, "generate", 5.0);
@@ -42,10 +43,11 @@ ListopsTask::ListopsTask()
             .data_help = "folder with basic_{train,val,test}.tsv of the LRA release, or up to four levels above it; "
                          "without it data is generated once (seed 0) into the cache folder"}) {}
 
-DataPlace ListopsTask::locate(const std::optional<std::filesystem::path>& data) const {
-  if (data) {
-    const std::filesystem::path folder = std::filesystem::absolute(listops::find_folder(*data)).lexically_normal();
-    return {.path = folder, .generated = false, .source = folder.string()};
+DataPlace ListopsTask::locate(const DataChoice& choice) const {
+  if (choice.path) {
+    const std::filesystem::path folder =
+        std::filesystem::absolute(listops::find_folder(*choice.path)).lexically_normal();
+    return {.path = folder, .generated = false, .source = folder.string(), .choice = choice};
   }
   const std::string name = fmt::format("listops-seed-{}-{}-{}-{}.bin", kGenerated.seed, kGenerated.train,
                                        kGenerated.validation, kGenerated.test);
@@ -76,5 +78,14 @@ TaskData ListopsTask::read(const DataPlace& place, const DataRequest& request, L
 }
 
 std::string ListopsTask::validation_text(const std::string&) const { return "given split"; }
+
+std::string ListopsTask::text(std::span<const int32_t> ids) const {
+  std::string text;
+  for (const int32_t id : ids) {
+    if (!text.empty()) text += ' ';
+    text += listops::token_text(static_cast<uint8_t>(id));
+  }
+  return text;
+}
 
 }  // namespace lra

@@ -9,9 +9,10 @@ namespace lra {
 class ListopsTask final : public Task {
  public:
   ListopsTask();
-  DataPlace locate(const std::optional<std::filesystem::path>& data) const override;
+  DataPlace locate(const DataChoice& choice) const override;
   TaskData read(const DataPlace& place, const DataRequest& request, Log& log, ProgressMode progress) const override;
   std::string validation_text(const std::string& validation) const override;
+  std::string text(std::span<const int32_t> ids) const override;
 };
 
 }  // namespace lra

@@ -32,6 +32,7 @@ Recipe built_in_recipe(const std::string& name, const TaskFacts& task) {
   const Json& tasks = json.at("tasks");
   if (!tasks.contains(task.name)) throw UsageError("--recipe: recipe '{}' has no numbers for task {}", name, task.name);
   fields_from_json(recipe, tasks.at(task.name), where);
+  if (json.contains("generated")) recipe.generated = json.at("generated").value(task.name, recipe.generated);
   return recipe;
 }
 

@@ -14,7 +14,10 @@
 namespace lra {
 
 struct Recipe {
-  std::string name;  // not a field: what --recipe says, of a file its name without ".json"
+  // Not fields: what --recipe says, of a file its name without ".json"; and how many examples a set has that is
+  // generated on first use, 0 = the task's own number.
+  std::string name;
+  int64_t generated = 0;
 
   int64_t steps = 0, batch_size = 0;
   double learning_rate = 0.0;

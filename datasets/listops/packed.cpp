@@ -29,19 +29,20 @@ Integer get(const char* bytes) {
 
 }  // namespace
 
-void write_packed(const std::filesystem::path& path, const Rows& train, const Rows& validation, const Rows& test) {
-  const std::array<const Rows*, 3> splits = {&train, &validation, &test};
+void write_packed(const std::filesystem::path& path, const ByteRows& train, const ByteRows& validation,
+                  const ByteRows& test) {
+  const std::array<const ByteRows*, 3> splits = {&train, &validation, &test};
   std::string bytes(kMagic);
-  for (const Rows* rows : splits) put(bytes, static_cast<uint64_t>(rows->size()));
-  for (const Rows* rows : splits) {
-    for (int64_t i = 0; i < rows->size(); ++i) put(bytes, static_cast<uint32_t>(rows->ids(i).size()));
+  for (const ByteRows* rows : splits) put(bytes, static_cast<uint64_t>(rows->size()));
+  for (const ByteRows* rows : splits) {
+    for (int64_t i = 0; i < rows->size(); ++i) put(bytes, static_cast<uint32_t>(rows->bytes(i).size()));
   }
-  for (const Rows* rows : splits) {
+  for (const ByteRows* rows : splits) {
     for (int64_t i = 0; i < rows->size(); ++i) put(bytes, static_cast<uint8_t>(rows->label(i)));
   }
-  for (const Rows* rows : splits) {
+  for (const ByteRows* rows : splits) {
     for (int64_t i = 0; i < rows->size(); ++i) {
-      const std::span<const uint8_t> ids = rows->ids(i);
+      const std::span<const uint8_t> ids = rows->bytes(i);
       bytes.append(reinterpret_cast<const char*>(ids.data()), ids.size());
     }
   }
@@ -75,10 +76,10 @@ Splits read_packed(const std::filesystem::path& path, const ReadOptions& train, 
   size_t at = kHead + 5 * rows;  // where the tokens of the next row begin
 
   const std::array<const ReadOptions*, 3> options = {&train, &validation, &test};
-  std::array<std::unique_ptr<Rows>, 3> splits;
+  std::array<std::unique_ptr<ByteRows>, 3> splits;
   uint64_t row = 0;
   for (size_t s = 0; s < 3; ++s) {
-    splits[s] = std::make_unique<Rows>(options[s]->max_length);
+    splits[s] = std::make_unique<ByteRows>(options[s]->max_length);
     for (uint64_t i = 0; i < counts[s]; ++i, ++row) {
       const auto length = get<uint32_t>(lengths + 4 * row);
       if (length > payload - at) throw damaged("its lengths are impossible");

@@ -6,19 +6,20 @@
 #include <filesystem>
 #include <memory>
 
+#include "datasets/byte_rows.h"
 #include "datasets/listops/reader.h"
-#include "datasets/listops/rows.h"
 
 namespace lra::listops {
 
 struct Splits {
-  std::unique_ptr<Rows> train, validation, test;
+  std::unique_ptr<ByteRows> train, validation, test;
 };
 
 // Layout, little endian: "LRALOPS1"; the number of rows of train, validation and test (uint64); the length of every row
 // (uint32); the label of every row (uint8); the tokens of every row (uint8); XXH64 of all before it (uint64).
 // Written beside and renamed; InputError naming the path.
-void write_packed(const std::filesystem::path& path, const Rows& train, const Rows& validation, const Rows& test);
+void write_packed(const std::filesystem::path& path, const ByteRows& train, const ByteRows& validation,
+                  const ByteRows& test);
 
 // limit and max_length as in a text file. InputError when the file is missing, cut short, changed or of another kind.
 Splits read_packed(const std::filesystem::path& path, const ReadOptions& train, const ReadOptions& validation,

@@ -17,20 +17,6 @@ namespace {
 
 constexpr std::string_view kHeader = "Source\tTarget";
 
-// Text of a file inside an error line: no control characters, no broken UTF-8, not a page of it.
-std::string shown(std::string_view text) {
-  constexpr size_t kLongest = 24;
-  std::string result;
-  for (const char c : text.substr(0, kLongest)) {
-    if (c >= 0x20 && c < 0x7f) {
-      result += c;
-    } else {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    }
-  }
-  return text.size() > kLongest ? result + "..." : result;
-}
-
 // One row after another; the row's ids, label and problem stay until the next.
 class RowParser {
  public:
@@ -79,9 +65,9 @@ class RowParser {
 
 }  // namespace
 
-std::unique_ptr<Rows> read_split(const std::filesystem::path& folder, Split split, const ReadOptions& options) {
+std::unique_ptr<ByteRows> read_split(const std::filesystem::path& folder, Split split, const ReadOptions& options) {
   const std::filesystem::path path = folder / file_name(split);
-  auto rows = std::make_unique<Rows>(options.max_length);
+  auto rows = std::make_unique<ByteRows>(options.max_length);
   LineReader lines(path);
   if (!lines.next() || lines.line() != kHeader) {
     throw InputError("{}:1: the header must be Source<TAB>Target, as in the LRA release", path.string());
@@ -90,7 +76,7 @@ std::unique_ptr<Rows> read_split(const std::filesystem::path& folder, Split spli
     // The release has one token in 6.3 bytes; its parentheses are most of the file.
     std::error_code ignored;
     const auto bytes = std::filesystem::file_size(path, ignored);
-    if (!ignored) rows->reserve_tokens(std::min<uintmax_t>(bytes / 6, uintmax_t{1} << 30));
+    if (!ignored) rows->reserve(std::min<uintmax_t>(bytes / 6, uintmax_t{1} << 30));
   }
   RowParser parser;
   while ((options.limit == 0 || rows->size() < options.limit) && lines.next()) {

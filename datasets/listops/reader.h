@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "datasets/listops/rows.h"
+#include "datasets/byte_rows.h"
 
 namespace lra::listops {
 
@@ -19,6 +19,6 @@ struct ReadOptions {
 // Rows with another number of fields, a label that is not a digit, an unknown token, no whole expression, or a label
 // that is not the value of the uncut expression are left out and counted in skipped(). InputError naming file and line:
 // a missing or unreadable file, another header, a training file without one good row, and with `strict` any bad row.
-std::unique_ptr<Rows> read_split(const std::filesystem::path& folder, Split split, const ReadOptions& options = {});
+std::unique_ptr<ByteRows> read_split(const std::filesystem::path& folder, Split split, const ReadOptions& options = {});
 
 }  // namespace lra::listops

@@ -16,7 +16,8 @@ namespace {
 
 const std::set<std::string> kAllowed = {"data",     "attention",  "out",         "force",           "strict",
                                         "split",    "evaluate",   "backend",     "threads",         "precision",
-                                        "progress", "limit_eval", "limit_train", "eval_batch_size", "max_time"};
+                                        "progress", "limit_eval", "limit_train", "eval_batch_size", "max_time",
+                                        "size",     "level"};
 
 std::string dashed(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
@@ -94,7 +95,9 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
   folder =
       options.out.empty() ? file.parent_path() / ("evaluate-" + options.split) : std::filesystem::path(options.out);
   const DataPlace place =
-      task.locate(options.data.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.data));
+      task.locate({.path = options.data.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.data),
+                   .size = static_cast<int>(options.size),
+                   .level = options.level});
   RunFolder run_folder(folder, options.force ? RunFolder::Use::kForce : RunFolder::Use::kNew);
 
   DataRequest request;

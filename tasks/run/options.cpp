@@ -40,6 +40,11 @@ bool applies(const DirectOption& option, const TaskFacts& task) {
   return task.pictures || std::string(option.name) != "pixel_tokens";
 }
 
+// --size and --level are Pathfinder's.
+bool applies(const Field& option, const TaskFacts& task) {
+  return task.sized || (option.name != "size" && option.name != "level");
+}
+
 // Help of the options whose meaning depends on task or machine.
 std::string help_of(const Field& field, const TaskFacts& task) {
   if (field.name == "data") return task.data_help;
@@ -62,6 +67,7 @@ cxxopts::Options option_table(const std::string& program, const TaskFacts& task)
   RunOptions defaults;
   RunOptions::visit_fields(defaults, [&](const auto& value, const Field& field) {
     using T = std::remove_cvref_t<decltype(value)>;
+    if (!applies(field, task)) return;
     const std::string name = option_name(field.name), help = help_of(field, task);
     if constexpr (std::is_same_v<T, bool>) {
       table.add_options(field.group)(name, help, cxxopts::value<bool>()->default_value("false"));
@@ -156,7 +162,9 @@ CommandLine parse_command_line(const std::string& program, const TaskFacts& task
   cxxopts::Options table = option_table(program, task);
   const cxxopts::ParseResult result = parse_words(table, argc, argv);
   std::vector<std::string> known = {"set", "help", "version"};
-  for (const std::string& name : field_names<RunOptions>()) known.push_back(option_name(name));
+  RunOptions::visit_fields(line.options, [&](const auto&, const Field& field) {
+    if (applies(field, task)) known.push_back(option_name(field.name));
+  });
   for (const DirectOption& option : kDirectOptions) {
     if (applies(option, task)) known.push_back(option_name(option.name));
   }
@@ -183,6 +191,10 @@ CommandLine parse_command_line(const std::string& program, const TaskFacts& task
       if (!has_field<Recipe>(change.key)) set_field(probe, change.key, "--set", change.text);
       set_field(probe, change.key, change.where, change.text);
     }
+  }
+  const int64_t size = line.options.size;
+  if (size != 32 && size != 64 && size != 128 && size != 256) {
+    throw UsageError("--size: {} is none of 32, 64, 128 and 256", size);
   }
   if (line.has("max_time")) parse_duration("--max-time", line.options.max_time);
   return line;

@@ -21,6 +21,8 @@ struct RunOptions {
   int64_t threads = 0;  // 0: not given
   int64_t log_every = 50;
   std::string progress = "auto";
+  int64_t size = 32;  // these two: Pathfinder
+  std::string level = "14";
   double checkpoint_every = 60.0;
   std::string max_time;
 
@@ -67,6 +69,15 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
                            .help = "nystromformer, lra, quick, or a JSON file {\"base\": NAME, \"key\": value, …}",
                            .group = task,
                            .value_name = "NAME|FILE"});
+  visit(self.size, Field{.name = "size",
+                         .help = "side of the pictures: 32, 64, 128 or 256; max_length follows it",
+                         .group = task,
+                         .value_name = "N"});
+  visit(self.level, Field{.name = "level",
+                          .help = "contours of baseline (6), 9 or 14 paddles",
+                          .choices = {"baseline", "9", "14"},
+                          .group = task,
+                          .value_name = "WORD"});
   visit(self.seed, Field{.name = "seed",
                          .help = "of initial weights, order and dropout",
                          .least = 0,

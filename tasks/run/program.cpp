@@ -127,7 +127,10 @@ class TaskProgram {
                                                : RunFolder::Use::kNew;
     if (!folder && std::filesystem::exists(path)) folder.emplace(path, use);
     const DataPlace place =
-        task_.locate(settings.data ? std::optional<std::filesystem::path>(*settings.data) : std::nullopt);
+        task_.locate({.path = settings.data ? std::optional<std::filesystem::path>(*settings.data) : std::nullopt,
+                      .size = static_cast<int>(settings.size),
+                      .level = settings.level,
+                      .generated_count = settings.generated});
     if (!folder) folder.emplace(path, use);
     const TaskData data = task_.read(place, data_request(settings), log_, circumstances_.progress);
     for (const DataSplit* split : {data.train.get(), data.validation.get(), data.test.get()}) {

@@ -37,11 +37,10 @@ ModelRecord model_record(const Classifier& model) {
   return record;
 }
 
-SplitRecord split_record(const DataSplit& split, int64_t limit, const DataSplit* train) {
-  const SplitStatistics statistics = split_statistics(split);
+SplitRecord split_record(const DataSplit& split, const SplitStatistics& statistics, int64_t limit) {
   SplitRecord record;
   record.examples = split.size();
-  record.hash = hex64(split_hash(split));
+  record.hash = hex64(statistics.hash);
   record.length_min = statistics.length.min;
   record.length_median = statistics.length.median;
   record.length_p95 = statistics.length.p95;
@@ -54,7 +53,6 @@ SplitRecord split_record(const DataSplit& split, int64_t limit, const DataSplit*
   for (const Skipped& skipped : split.skipped()) {
     record.skipped.push_back({skipped.reason, skipped.count, skipped.first});
   }
-  if (train) record.also_in_train = also_in_train(*train, split);
   return record;
 }
 
@@ -62,9 +60,18 @@ DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t lim
   DataRecord record;
   record.source = place.source;
   if (place.generated) record.cache = place.path.string();
-  if (data.train) record.train = split_record(*data.train, limit_train, nullptr);
-  if (data.validation) record.validation = split_record(*data.validation, limit_eval, nullptr);
-  if (data.test) record.test = split_record(*data.test, limit_eval, data.train.get());
+  std::optional<SplitStatistics> train;
+  if (data.train) {
+    train = split_statistics(*data.train);
+    record.train = split_record(*data.train, *train, limit_train);
+  }
+  if (data.validation)
+    record.validation = split_record(*data.validation, split_statistics(*data.validation), limit_eval);
+  if (data.test) {
+    const SplitStatistics test = split_statistics(*data.test);
+    record.test = split_record(*data.test, test, limit_eval);
+    if (train) record.test->also_in_train = also_in_train(*train, test);
+  }
   return record;
 }
 
@@ -93,8 +100,8 @@ std::vector<std::string> data_lines(const DataRecord& data) {
     if (!split) return;
     rows += fmt::format("{}{} {}", rows.empty() ? "" : ", ", split->examples, name);
     if (split->truncated_share > 0) {
-      lines.push_back(fmt::format("data: {}: {:.1f} % of the rows are cut at {} tokens", name,
-                                  100 * split->truncated_share, split->length_max));
+      lines.push_back(fmt::format("data: {}: {:.1f} % of the rows are cut at the length limit", name,
+                                  100 * split->truncated_share));
     }
     for (const SkippedRecord& skipped : split->skipped) {
       lines.push_back(fmt::format("data: {}: {} bad rows skipped: {}, first {}", name, skipped.count, skipped.reason,

@@ -15,8 +15,7 @@ namespace lra {
 TaskRecord task_record(const ModelConfig& model);
 AttentionRecord attention_record(const Classifier& model);
 ModelRecord model_record(const Classifier& model);
-// `limit`: rows were limited to it, 0 = not. `train`: of a test split, to count the rows it shares with training.
-SplitRecord split_record(const DataSplit& split, int64_t limit, const DataSplit* train);
+// The limits: rows were limited to them, 0 = not. Reads every row once.
 DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t limit_train, int64_t limit_eval);
 EnvironmentRecord environment_record(int threads, const std::string& backend, const std::string& precision);
 

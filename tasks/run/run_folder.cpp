@@ -59,7 +59,7 @@ RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
 void RunFolder::recover() {
   const fs::path state_path = path_ / kStateFile;
   const Json json = read_json(state_path);
-  if (!json.is_object() || json.value("format", "") != kStateFormat || !json.contains("files") ||
+  if (!json.is_object() || !json.contains("format") || json["format"] != kStateFormat || !json.contains("files") ||
       !json["files"].is_object() || !json.contains("state")) {
     throw InputError("{}: not the state of a run ({})", state_path.string(), kStateFormat);
   }

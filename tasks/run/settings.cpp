@@ -32,6 +32,8 @@ RunSettings settings_of(const TaskFacts& task, const CommandLine& line) {
   s.limit_eval = o.limit_eval;
   s.eval_batch_size = o.eval_batch_size;
   s.strict = o.strict;
+  s.size = o.size;
+  s.level = o.level;
   s.log_every = o.log_every;
   s.checkpoint_every = o.checkpoint_every;
   return s;
@@ -73,10 +75,18 @@ void check_recipe_agrees(const TaskFacts& task, const CommandLine& line, const R
 
 }  // namespace
 
+void fit_to_size(Recipe& recipe, const TaskFacts& task, const CommandLine& line) {
+  if (!task.sized || !line.has("size")) return;
+  recipe.max_length = line.options.size * line.options.size;
+  recipe.padded_length = 0;
+}
+
 RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, Log& log) {
   RunSettings s = settings_of(task, line);
   s.recipe_base = load_recipe(line.options.recipe, task);
+  s.generated = s.recipe_base.generated;
   s.recipe = s.recipe_base;
+  fit_to_size(s.recipe, task, line);
   std::set<std::string> changed;
   for (const RecipeChange& change : line.changes) {
     changed.insert(change.key);

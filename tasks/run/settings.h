@@ -22,6 +22,9 @@ struct RunSettings {
   std::string order = "shuffled", backend = "cpu", precision = "float32";
   int64_t limit_train = 0, limit_eval = 0, eval_batch_size = 32;
   bool strict = false;
+  int64_t size = 32;  // these two: Pathfinder
+  std::string level = "14";
+  int64_t generated = 0;   // examples of a generated set, 0 = the task's own number
   int64_t log_every = 50;  // these two may change on resume
   double checkpoint_every = 60.0;
 
@@ -44,10 +47,16 @@ struct RunSettings {
     visit(self.limit_eval, Field{.name = "limit_eval"});
     visit(self.eval_batch_size, Field{.name = "eval_batch_size"});
     visit(self.strict, Field{.name = "strict"});
+    visit(self.size, Field{.name = "size"});
+    visit(self.level, Field{.name = "level"});
+    visit(self.generated, Field{.name = "generated"});
     visit(self.log_every, Field{.name = "log_every"});
     visit(self.checkpoint_every, Field{.name = "checkpoint_every"});
   }
 };
+
+// A picture of another size than the recipe's has other lengths; what the command line says about them stands.
+void fit_to_size(Recipe& recipe, const TaskFacts& task, const CommandLine& line);
 
 // Of a fresh run. UsageError on whatever does not fit together; the steps rule says what it did through `log`.
 RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, Log& log);

@@ -103,7 +103,10 @@ void TrainingRun::resume() {
   trainer_->restore(step);
   // What the run wrote after this checkpoint will be written again.
   filter_json_lines(folder_.file(kMetrics), [&](const Json& line) {
-    if (!line.contains("step") || !line["step"].is_number_integer() || line.value("split", "") == "test") return false;
+    if (!line.contains("step") || !line["step"].is_number_integer() || !line.contains("split") ||
+        line["split"] == "test") {
+      return false;
+    }
     const auto at = line["step"].get<int64_t>();
     return at < step || (at == step && (line["split"] == "train" || counters_.evaluated));
   });
@@ -357,23 +360,28 @@ Json counters_to_json(const RunCounters& c) {
 RunCounters counters_from_json(const Json& json, const std::string& where) {
   try {
     RunCounters c;
-    const auto metrics = [](const Json& m) -> std::optional<CheckpointMetrics> {
+    const auto whole = [&](const Json& in, const char* key) {
+      const Json& value = in.at(key);
+      if (!value.is_number_integer()) throw InputError("{}: {}: want a whole number", where, key);
+      return value.get<int64_t>();
+    };
+    const auto metrics = [&](const Json& m) -> std::optional<CheckpointMetrics> {
       if (m.is_null()) return std::nullopt;
       CheckpointMetrics found;
-      found.step = m.at("step").get<int64_t>();
+      found.step = whole(m, "step");
       found.validation_accuracy = m.at("validation_accuracy").get<double>();
       if (!m.at("validation_loss").is_null()) found.validation_loss = m.at("validation_loss").get<double>();
       return found;
     };
-    json.at("step").get_to(c.step);
+    c.step = whole(json, "step");
     json.at("evaluated").get_to(c.evaluated);
     json.at("train_seconds").get_to(c.train_seconds);
     json.at("evaluation_seconds").get_to(c.evaluation_seconds);
-    json.at("evaluated_examples").get_to(c.evaluated_examples);
-    json.at("tokens").get_to(c.tokens);
+    c.evaluated_examples = whole(json, "evaluated_examples");
+    c.tokens = whole(json, "tokens");
     json.at("flops").get_to(c.flops);
     json.at("started").get_to(c.started);
-    json.at("resumed").get_to(c.resumed);
+    c.resumed = whole(json, "resumed");
     c.best = metrics(json.at("best"));
     c.last = metrics(json.at("last"));
     for (const Json& evaluation : json.at("history")) c.history.push_back(evaluation_from_json(evaluation, where));

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
+#include "datasets/byte_rows.h"
 #include "datasets/listops/generator.h"
-#include "datasets/listops/rows.h"
 #include "datasets/listops/tokens.h"
 #include "datasets/statistics.h"
 
@@ -15,7 +15,7 @@ namespace lra::listops {
 namespace {
 
 struct Generated {
-  Rows train, validation, test;
+  ByteRows train, validation, test;
 };
 
 Generated generated(int64_t train, int64_t validation, int64_t test, uint64_t seed, int threads) {
@@ -101,7 +101,7 @@ TEST(ListopsGenerator, KeepsBoundsAndDistributionOfTheOriginal) {
   Evaluator evaluator;
   double length_sum = 0.0;
   for (int64_t i = 0; i < set.train.size(); ++i) {
-    const std::span<const uint8_t> ids = set.train.ids(i);
+    const std::span<const uint8_t> ids = set.train.bytes(i);
     ASSERT_GT(ids.size(), 500u);
     ASSERT_LT(ids.size(), 2000u);
     ASSERT_EQ(evaluator.evaluate(ids), set.train.label(i));

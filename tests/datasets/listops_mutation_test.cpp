@@ -41,9 +41,9 @@ TEST(ListopsReader, OutlivesTenThousandDamagedFiles) {
       const auto rows = read_split(folder.path(), Split::kTrain, {6, 0, random.below(4) == 0});
       ASSERT_GT(rows->size(), 0);
       for (int64_t i = 0; i < rows->size(); ++i) {
-        ASSERT_LE(rows->ids(i).size(), 6u);
+        ASSERT_LE(rows->bytes(i).size(), 6u);
         ASSERT_LT(rows->label(i), 10);
-        for (const uint8_t id : rows->ids(i)) ASSERT_TRUE(is_digit(id) || is_operator(id) || id == kClose);
+        for (const uint8_t id : rows->bytes(i)) ASSERT_TRUE(is_digit(id) || is_operator(id) || id == kClose);
       }
       ++(rows->skipped().empty() ? whole : partly);
     } catch (const InputError& error) {

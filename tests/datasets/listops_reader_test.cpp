@@ -187,9 +187,9 @@ TEST(ListopsFolder, SaysWhatIsMissing) {
   const auto part = message_of<InputError>([&] { find_folder(root.path()); });
   EXPECT_TRUE(holds(part, "basic_val.tsv is missing")) << part;
   const auto missing = message_of<InputError>([&] { find_folder(root / "none"); });
-  EXPECT_TRUE(holds(missing, "no such folder")) << missing;
+  EXPECT_TRUE(holds(missing, "no such file or folder")) << missing;
   const auto file = message_of<InputError>([&] { find_folder(root / "set/basic_test.tsv"); });
-  EXPECT_TRUE(holds(file, "not a folder")) << file;
+  EXPECT_TRUE(holds(file, "not ListOps data")) << file;
 }
 
 TEST(ListopsWriter, GivesTheReleasesBytesBack) {
@@ -197,7 +197,7 @@ TEST(ListopsWriter, GivesTheReleasesBytesBack) {
   FolderWriter writer(out / "new/set", false);
   for (const Split split : kSplits) {
     const auto rows = read_split(fixture("release"), split);
-    for (int64_t i = 0; i < rows->size(); ++i) writer.add(split, rows->ids(i), rows->label(i));
+    for (int64_t i = 0; i < rows->size(); ++i) writer.add(split, rows->bytes(i), rows->label(i));
   }
   EXPECT_FALSE(fs::exists(out / "new/set/basic_train.tsv"));
   writer.commit();
@@ -212,7 +212,7 @@ TEST(ListopsWriter, GivesTheReleasesBytesBack) {
 
 TEST(ListopsPacked, KeepsEveryRow) {
   TemporaryFolder folder;
-  std::unique_ptr<Rows> rows[3];
+  std::unique_ptr<ByteRows> rows[3];
   for (int i = 0; i < 3; ++i) rows[i] = read_split(fixture("release"), kSplits[i]);
   const fs::path path = folder / "set.packed";
   write_packed(path, *rows[0], *rows[1], *rows[2]);

@@ -36,11 +36,12 @@ TEST(SplitHash, IsTheXxh64OfLabelsLengthsAndIds) {
 TEST(SplitStatistics, RanksLengthsAndCountsLabels) {
   std::vector<DataExample> examples;
   for (int i = 1; i <= 100; ++i)
-    examples.push_back({std::vector<int32_t>(static_cast<size_t>(101 - i)), {}, i % 4 == 0});
+    examples.push_back({std::vector<int32_t>(static_cast<size_t>(101 - i), 7), {}, i % 4 == 0});
   const SplitStatistics all = split_statistics(FakeSplit(examples));
   EXPECT_EQ(all.examples, 100);
   EXPECT_EQ(all.length.min, 1);
   EXPECT_EQ(all.length.median, 50);
+  EXPECT_DOUBLE_EQ(all.length.mean, 50.5);
   EXPECT_EQ(all.length.p95, 95);
   EXPECT_EQ(all.length.max, 100);
   EXPECT_EQ(all.label_counts, (std::vector<int64_t>{75, 25}));
@@ -50,6 +51,8 @@ TEST(SplitStatistics, RanksLengthsAndCountsLabels) {
   EXPECT_EQ(few.length.min, 98);
   EXPECT_EQ(few.length.median, 99);
   EXPECT_EQ(few.length.p95, 100);
+  const SplitStatistics padded = split_statistics(FakeSplit({{{0, 3, 0, 0, 9}, {0, 1}, 1}}, true));
+  EXPECT_EQ(padded.length.max, 3);  // padding is no token
   const SplitStatistics none = split_statistics(FakeSplit({}));
   EXPECT_EQ(none.length.max, 0);
   EXPECT_EQ(none.majority_share, 0.0);

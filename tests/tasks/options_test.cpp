@@ -8,6 +8,7 @@
 
 #include "lib/util/check.h"
 #include "tasks/listops.h"
+#include "tasks/pathfinder.h"
 #include "tasks/recipe.h"
 
 namespace lra {
@@ -75,10 +76,15 @@ TEST(Options, Durations) {
 }
 
 TEST(Options, HelpShowsEveryOptionAndFieldInNarrowLines) {
-  const std::string help = help_text("lra-listops", ListopsTask().facts());
+  const std::string help = help_text("lra-pathfinder", PathfinderTask().facts());
   for (std::string name : field_names<RunOptions>()) {
     std::replace(name.begin(), name.end(), '_', '-');
     EXPECT_NE(help.find("--" + name), std::string::npos) << name;
+  }
+  // What is of no use to a task is not among its options.
+  const std::string listops = help_text("lra-listops", ListopsTask().facts());
+  for (const char* name : {"--size", "--level", "--pixel-tokens"}) {
+    EXPECT_EQ(listops.find(name), std::string::npos) << name;
   }
   for (const std::string& name : field_names<Recipe>()) {
     EXPECT_NE(help.find("\n  " + name + " "), std::string::npos) << name;

@@ -226,7 +226,8 @@ TEST(RunFolder, DamagedFilesAreNamed) {
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find(kOptimizer), std::string::npos) << error.what();
   }
-  for (const char* text : {"{", "[]", "{}", R"({"format":"lra-state/1","files":{"a":1},"state":{}})",
+  for (const char* text : {"{", "[]", "{}", R"({"format":1,"files":{},"state":{}})",
+                           R"({"format":"lra-state/1","files":{"a":1},"state":{}})",
                            R"({"format":"lra-state/1","files":{"../a":{"xxh64":"0"}},"state":{}})"}) {
     write_file_atomic(path / "state.json", text);
     EXPECT_THROW(RunFolder(path, Use::kResume), InputError) << text;
