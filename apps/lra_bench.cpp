@@ -10,7 +10,7 @@
 #include "lib/util/build_info.h"
 #include "lib/util/cpu.h"
 #include "lib/util/program.h"
-#include "tasks/listops.h"
+#include "tasks/all_tasks.h"
 
 namespace lra {
 namespace {
@@ -20,7 +20,7 @@ What to measure: peak | train | eval
 
 Examples:
   lra-bench train --attention softmax --length 2048 --threads 2
-  lra-bench eval --attention polynomial:power=1,scale=sqrt --length 4096 --batch-size 8 --json
+  lra-bench eval --task retrieval --attention polynomial:power=1,scale=sqrt --batch-size 8 --json
 )";
 
 // Recipe fields that have an option of their own.
@@ -31,9 +31,11 @@ cxxopts::Options make_options() {
                            "Speed and memory of training and evaluation steps, against this machine's FMA peak.");
   options.positional_help("peak|train|eval").set_width(100);
   options.add_options("What")("mode", "peak, train or eval", cxxopts::value<std::string>())(
-      "task", "whose sizes to take: listops", cxxopts::value<std::string>()->default_value("listops"))(
-      "attention", "attention spec; list prints all", cxxopts::value<std::string>()->default_value("softmax"))(
-      "length", "tokens an example (default: the recipe's max_length)", cxxopts::value<std::string>());
+      "task", "whose sizes to take: listops, text, retrieval, image or pathfinder",
+      cxxopts::value<std::string>()->default_value("listops"))("attention", "attention spec; list prints all",
+                                                               cxxopts::value<std::string>()->default_value("softmax"))(
+      "length", "tokens an example, a document in pair tasks (default: the recipe's max_length)",
+      cxxopts::value<std::string>());
   options.add_options("Sizes")("recipe", "recipe name or file",
                                cxxopts::value<std::string>()->default_value(recipe_names().front()))(
       "set", "KEY=VALUE, any recipe field; repeatable", cxxopts::value<std::vector<std::string>>());
@@ -82,10 +84,11 @@ Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task)
   return recipe;
 }
 
-void print_step(const std::string& mode, const std::string& attention, const Recipe& recipe, int threads,
-                const StepBenchResult& r, bool json) {
+void print_step(const std::string& mode, const std::string& task, const std::string& attention, const Recipe& recipe,
+                int threads, const StepBenchResult& r, bool json) {
   if (json) {
     Json object = {{"mode", mode},
+                   {"task", task},
                    {"attention", attention},
                    {"length", recipe.max_length},
                    {"batch_size", recipe.batch_size},
@@ -139,9 +142,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (mode != "train" && mode != "eval") throw UsageError("'{}': want peak, train or eval", mode);
-  const std::string task = arguments["task"].as<std::string>();
-  if (task != "listops") throw UsageError("--task {}: want listops", task);
-  const TaskFacts facts = ListopsTask().facts();
+  const TaskFacts facts = make_task("--task", arguments["task"].as<std::string>())->facts();
   const Recipe recipe = make_recipe(arguments, facts);
   StepBenchSettings settings;
   settings.training = mode == "train";
@@ -150,7 +151,7 @@ int run(int argc, char** argv) {
   settings.seconds = seconds;
   settings.repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));
   const StepBenchResult result = bench_step(recipe, facts, settings);
-  print_step(mode, parse_attention(attention).canonical(), recipe, threads, result, json);
+  print_step(mode, facts.name, parse_attention(attention).canonical(), recipe, threads, result, json);
   return 0;
 }
 

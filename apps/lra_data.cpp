@@ -18,20 +18,20 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"generate", data_generate, "generate TASK    make a data set (listops)"},
+    {"generate", data_generate, "generate TASK    make a data set (listops, pathfinder)"},
     {"check", data_check, "check TASK PATH  read a data set whole; counts, lengths, classes, shared and bad rows"},
-    {"show", data_show, "show TASK PATH   print examples as a model gets them"},
-    {"sources", data_sources, "sources          where each data set is had, its size, licence and layout"},
+    {"show", data_show, "show TASK PATH   print or draw examples as a model gets them"},
+    {"sources", data_sources, "sources [TASK]   where each data set is had, its size, licence and layout"},
 };
 
 constexpr std::string_view kExamples = R"(
 Examples:
-  lra-data generate listops --out data/listops --train 96000 --validation 2000 --test 2000 --seed 0
-  lra-data check listops data/listops
+  lra-data generate pathfinder --out data/pathfinder --count 20000
+  lra-data check text aclImdb_v1.tar.gz
 )";
 
 void print_help() {
-  std::cout << "lra-data: the data sets of the Long Range Arena\n\n"
+  std::cout << "lra-data: the data sets of the Long Range Arena (listops, text, retrieval, image, pathfinder)\n\n"
                "Usage:\n  lra-data COMMAND [TASK] [OPTION...]\n\nCommands (lra-data COMMAND --help says more):\n";
   for (const Command& command : kCommands) std::cout << "  " << command.summary << '\n';
   std::cout << "\nOptions:\n  -h, --help     this text\n      --version  version, commit and libraries\n" << kExamples;

@@ -28,6 +28,18 @@ class Bench(unittest.TestCase):
             self.assertEqual(row["flops_per_sample"], wanted)
             self.assertEqual(row["dense_flops_per_sample"], wanted)
 
+    def test_every_task(self):
+        for task, documents, classes in (("listops", 1, 10), ("text", 1, 2), ("retrieval", 2, 2), ("image", 1, 10),
+                                         ("pathfinder", 1, 2)):
+            done = run("eval", *SMALL, "--task", task, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            row = json.loads(done.stdout)
+            self.assertEqual((row["task"], row["length"]), (task, 40))
+            weights = 2 * (4 * 64 * 64 + 2 * 64 * 128)
+            head = 64 * 128 + 128 * classes if documents == 1 else 256 * 128 + 128 * classes
+            wanted = documents * (2 * 40 * weights + 4 * 40 * 40 * 32 * 2 * 2) + 2 * head
+            self.assertEqual(row["flops_per_sample"], wanted, task)
+
     def test_a_table_and_the_peak(self):
         done = run("train", *SMALL)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,23 +1,16 @@
-"""lra-data as a user runs it: python3 data_test.py PROGRAM [unittest options]."""
+"""lra-data as a user runs it, the command line and ListOps: python3 data_test.py PROGRAM [unittest options]."""
 
 import hashlib
 import os
 import pathlib
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
 
-PROGRAM = ""
-FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "datasets" / "data"
+import data_support
+from data_support import FIXTURES, DataTest, run
+
 NAMES = ("basic_train.tsv", "basic_val.tsv", "basic_test.tsv")
-
-
-def run(*arguments, **options):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, errors="replace",
-                          timeout=300, **options)
 
 
 def digests(folder):
@@ -42,21 +35,7 @@ def value(tokens):
     return stack[0]
 
 
-class DataProgramTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="lra-data-test-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def fails(self, code, part, *arguments, **options):
-        """One line on stderr that begins with the program's name and holds `part`."""
-        done = run(*arguments, **options)
-        self.assertEqual(done.returncode, code, (arguments, done.stderr))
-        self.assertEqual(done.stderr.count("\n"), 1, (arguments, done.stderr))
-        self.assertTrue(done.stderr.startswith("lra-data: "), (arguments, done.stderr))
-        self.assertIn(part, done.stderr, arguments)
-        return done
-
+class DataProgramTest(DataTest):
     def generate(self, name, *arguments):
         out = self.folder / name
         done = run("generate", "listops", "--out", out, "--train", 60, "--validation", 7, "--test", 5, *arguments)
@@ -99,12 +78,32 @@ class DataProgramTest(unittest.TestCase):
                 ("one argument too many", "generate", "listops", "more", "--out", out),
                 ("no PATH", "check", "listops"),
                 ("no PATH", "show", "listops"),
-                ("unknown task", "check", "text", out),
+                ("unknown task 'chess'; want listops, text, retrieval, image, pathfinder", "check", "chess", out),
+                ("unknown task 'text'; want listops, pathfinder", "generate", "text", "--out", out),
+                ("--train: is an option of generate listops", "generate", "pathfinder", "--out", out, "--train", "5"),
+                ("--truth: is an option of generate pathfinder", "generate", "listops", "--out", out, "--truth"),
+                ("--size 33: want 32, 64, 128, 256", "generate", "pathfinder", "--out", out, "--size", "33"),
+                ("--level 10: want baseline, 9, 14", "generate", "pathfinder", "--out", out, "--level", "10"),
+                ("--metadata xml: want text, npy", "generate", "pathfinder", "--out", out, "--metadata", "xml"),
+                ("--count 0", "generate", "pathfinder", "--out", out, "--count", "0"),
+                ("--size: task listops has one size only", "check", "listops", FIXTURES / "release", "--size", "64"),
+                ("--level: task image has no levels", "show", "image", out, "--level", "9"),
+                ("--pixel-tokens: task text has no pictures", "check", "text", out, "--pixel-tokens", "raw"),
+                ("--pixel-tokens grey: want raw, shifted", "check", "image", out, "--pixel-tokens", "grey"),
+                ("--validation test: want given", "check", "listops", FIXTURES / "release", "--validation", "test"),
+                ("--limit -1", "check", "listops", FIXTURES / "release", "--limit=-1"),
+                ("--threads 5000", "check", "listops", FIXTURES / "release", "--threads", "5000"),
+                ("--draw: task listops has no pictures", "show", "listops", FIXTURES / "release", "--draw", "ascii"),
+                ("--out: task text has no pictures", "show", "text", out, "--out", "a.png"),
+                ("--draw crayon: want auto, 24bit", "show", "image", out, "--draw", "crayon"),
+                ("--scale 0", "show", "image", out, "--scale", "0"),
+                ("--out needs the name", "show", "image", out, "--out", ""),
                 ("--split all", "show", "listops", FIXTURES / "release", "--split", "all"),
                 ("--index -1", "show", "listops", FIXTURES / "release", "--index=-1"),
                 ("--count 0", "show", "listops", FIXTURES / "release", "--count", "0"),
                 ("--max-length -5", "check", "listops", FIXTURES / "release", "--max-length=-5"),
-                ("too many", "sources", "listops")):
+                ("too many", "sources", "listops", "text"),
+                ("unknown task 'chess'", "sources", "chess")):
             self.fails(2, part, *arguments)
         self.assertFalse(out.exists())
 
@@ -156,16 +155,18 @@ class DataProgramTest(unittest.TestCase):
     def test_full_disk_leaves_nothing(self):
         # A limit on the size of a file stops the writer as a full disk does.
         out = self.folder / "set"
-        done = subprocess.run(["sh", "-c", "ulimit -f 64; trap '' XFSZ; exec \"$@\"", "sh", PROGRAM, "generate",
-                               "listops", "--out", out, "--train", "2000"], capture_output=True, text=True, timeout=300)
+        done = subprocess.run(["sh", "-c", "ulimit -f 64; trap '' XFSZ; exec \"$@\"", "sh",
+                               data_support.PROGRAM, "generate", "listops", "--out", out, "--train", "2000"],
+                              capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("basic_train.tsv: cannot be written: File too large", done.stderr.splitlines()[-1])
-        self.assertEqual(os.listdir(out), [])
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_interrupt_leaves_nothing(self):
         for stop in (signal.SIGINT, signal.SIGTERM):
-            out = self.folder / stop.name
-            process = subprocess.Popen([PROGRAM, "generate", "listops", "--out", out, "--train", "100000000"],
+            out = self.folder / stop.name / "new" / "set"
+            process = subprocess.Popen([data_support.PROGRAM, "generate", "listops", "--out", out,
+                                        "--train", "99999999"],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             deadline = time.monotonic() + 60
             while not (out / "basic_test.tsv.partial").exists() and time.monotonic() < deadline:
@@ -174,7 +175,16 @@ class DataProgramTest(unittest.TestCase):
             _, errors = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 130, errors)
             self.assertIn("lra-data: interrupted", errors)
-            self.assertEqual(os.listdir(out), [])
+            self.assertEqual(os.listdir(self.folder), [])
+        out = self.folder / "kept"
+        out.mkdir()
+        process = subprocess.Popen([data_support.PROGRAM, "generate", "listops", "--out", out, "--train", "100000000"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not (out / "basic_test.tsv.partial").exists():
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual((os.listdir(self.folder), os.listdir(out)), (["kept"], []))
 
     def test_check_reports_bad_rows(self):
         done = self.fails(1, "16 bad rows, the first basic_train.tsv:3 (wrong field count)", "check", "listops",
@@ -186,11 +196,11 @@ class DataProgramTest(unittest.TestCase):
             self.assertIn(part, done.stdout)
         cut = run("check", "listops", FIXTURES / "small-lf", "--max-length", "4")
         self.assertEqual(cut.returncode, 0)
-        self.assertIn("max 4; 1 rows cut", cut.stdout)
+        self.assertRegex(cut.stdout, r"max 4\n  rows cut        1 \(50.0 %\)")
 
     def test_check_of_what_is_no_data(self):
-        for part, path in (("no such folder", self.folder / "none"), ("no ListOps data", self.folder),
-                           ("not a folder", FIXTURES / "release" / "basic_val.tsv"),
+        for part, path in (("no such file or folder", self.folder / "none"), ("no ListOps data", self.folder),
+                           ("not ListOps data", FIXTURES / "release" / "basic_val.tsv"),
                            ("more than one ListOps set", FIXTURES),
                            ("basic_train.tsv:1: the header", FIXTURES / "empty"),
                            ("basic_train.tsv:1: the header", FIXTURES / "no-header"),
@@ -218,24 +228,34 @@ class DataProgramTest(unittest.TestCase):
     def test_sources(self):
         done = run("sources")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for part in ("https://storage.googleapis.com/long-range-arena/lra_release.gz", "Apache 2.0", "basic_train.tsv"):
+        for part in ("https://storage.googleapis.com/long-range-arena/lra_release.gz", "Apache 2.0", "basic_train.tsv",
+                     "aclImdb_v1.tar.gz", "cifar-10-binary.tar.gz", "new_aan_pairs.train.tsv",
+                     "curv_contour_length_14"):
             self.assertIn(part, done.stdout)
+        for task in ("listops", "text", "retrieval", "image", "pathfinder"):
+            self.assertRegex(done.stdout, rf"(?m)^{task}: ")
+            part = run("sources", task).stdout
+            self.assertIn(part.split("\n\n")[-1], done.stdout)
+            for other in ("listops", "text", "retrieval", "image", "pathfinder"):
+                self.assertEqual(f"\n{other}: " in "\n" + part, other == task)
+            for word in ("Licence", "Layout"):
+                self.assertIn(word, part)
 
     def test_closed_and_full_stdout(self):
         reader, writer = os.pipe()
         os.close(reader)
-        done = subprocess.run([PROGRAM, "check", "listops", FIXTURES / "release"], stdout=writer,
+        done = subprocess.run([data_support.PROGRAM, "check", "listops", FIXTURES / "release"], stdout=writer,
                               stderr=subprocess.PIPE, text=True, timeout=60)
         os.close(writer)
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"^lra-data: cannot write to standard output.*\n$")
         if os.path.exists("/dev/full"):
             with open("/dev/full", "w") as full:
-                done = subprocess.run([PROGRAM, "sources"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run([data_support.PROGRAM, "sources"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, r"^lra-data: cannot write to standard output.*\n$")
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    data_support.main()

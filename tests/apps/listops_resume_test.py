@@ -91,9 +91,10 @@ class Resume(ListopsTest):
     def test_signals_do_not_disturb_running_products(self):
         # A handler on top of a matrix kernel once corrupted the heap, in one stop of three.
         rng = random.Random(5)
-        for _ in range(12):
-            process = self.start(self.out(), "--batch-size", "256", "--limit-eval", "5", "--progress", "none", "--force")
-            self.assertTrue(wait_for(lambda: (self.out() / "state.json").exists(), process))
+        for turn in range(12):
+            out = self.out(f"products-{turn}")
+            process = self.start(out, "--batch-size", "256", "--limit-eval", "5", "--progress", "none")
+            self.assertTrue(wait_for(lambda: (out / "state.json").exists(), process))
             time.sleep(rng.uniform(0.0, 0.3))
             process.send_signal(signal.SIGTERM)
             _, error = process.communicate(timeout=60)

@@ -6,45 +6,18 @@ import hashlib
 import json
 import os
 import pathlib
-import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from task_data import write_listops
+
 PROGRAM, VALIDATOR, SCHEMA = sys.argv[1:4]
 
 # A model that takes milliseconds a step; its options are recipe fields, so that they can be repeated on resume.
 TINY = ["--dim", "16", "--hidden", "16", "--max-length", "64", "--batch-size", "4"]
-
-
-def expression(rng, depth=0):
-    """A random expression in the release's spelling, and its value."""
-    operator = rng.choice(["[MAX", "[MIN", "[MED", "[SM"])
-    text, values = operator, []
-    for _ in range(rng.randint(2, 4)):
-        if depth < 2 and rng.random() < 0.3:
-            inner, value = expression(rng, depth + 1)
-        else:
-            value = rng.randint(0, 9)
-            inner = str(value)
-        text = f"( {text} {inner} )"
-        values.append(value)
-    values.sort()
-    middle = len(values) // 2
-    median = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) // 2
-    value = {"[MAX": values[-1], "[MIN": values[0], "[MED": median, "[SM": sum(values) % 10}[operator]
-    return f"( {text} ] )", value
-
-
-def write_data(folder, train=40, validation=30, test=30, seed=0):
-    rng = random.Random(seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("train", train), ("val", validation), ("test", test)):
-        lines = ["Source\tTarget"] + ["%s\t%d" % expression(rng) for _ in range(rows)]
-        (folder / f"basic_{name}.tsv").write_text("\r\n".join(lines) + "\r\n")
-    return folder
 
 
 def sha(path):
@@ -67,7 +40,7 @@ class ListopsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lra-listops-"))
-        cls.data = write_data(cls.folder / "data")
+        cls.data = write_listops(cls.folder / "data")
 
     @classmethod
     def tearDownClass(cls):

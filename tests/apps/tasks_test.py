@@ -1,0 +1,159 @@
+"""All five task programs on tiny data, as a user runs them: SCRIPT FOLDER-OF-PROGRAMS VALIDATOR SCHEMA.
+
+Data is compared with tests/reference/read_data.py, which reads it once more in plain Python.
+"""
+import hashlib
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import task_data
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reference"))
+import read_data  # noqa: E402
+
+PROGRAMS, VALIDATOR, SCHEMA = (pathlib.Path(argument) for argument in sys.argv[1:4])
+TASKS = tuple(task_data.WRITERS)
+ATTENTIONS = ("softmax", "polynomial")
+PICTURES = ("image", "pathfinder")
+# A model that takes milliseconds a step.
+TINY = ("--dim", "16", "--hidden", "16", "--batch-size", "4", "--steps", "2", "--progress", "none")
+TINY_LRA = TINY + ("--heads", "2", "--layers", "1", "--set", "qkv_dim=16")
+
+
+class TasksTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lra-tasks-"))
+        cls.data = {task: write(cls.folder / "data" / task) for task, write in task_data.WRITERS.items()}
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def run_program(self, task, *options, expect=0):
+        done = subprocess.run([PROGRAMS / f"lra-{task}", *map(str, options)], capture_output=True, text=True,
+                              timeout=300, cwd=self.folder)
+        self.assertEqual(done.returncode, expect, f"{task} {options}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def train(self, task, name, *options, data=None, tiny=TINY):
+        """The record of a run of two steps, after it was found to fit the schema."""
+        out = self.folder / "runs" / f"{self._testMethodName}-{task}-{name}"
+        self.run_program(task, "--data", data or self.data[task], "--out", out, *tiny, *options)
+        return out, self.record(out)
+
+    def record(self, out):
+        done = subprocess.run([VALIDATOR, SCHEMA, out / "result.json"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads((out / "result.json").read_text())
+
+    def assert_data(self, record, task, path=None, **options):
+        """Counts and hashes of the record are those of the Python reader."""
+        for split, rows in read_data.read(task, path or self.data[task], **options).items():
+            count, digest = read_data.summary(rows)
+            with self.subTest(task=task, split=split, **options):
+                self.assertGreater(count, 0)
+                self.assertEqual(record["data"]["splits"][split]["examples"], count)
+                self.assertEqual(record["data"]["splits"][split]["hash"], digest)
+
+    def test_every_task_trains_with_every_kind_of_attention(self):
+        for task in TASKS:
+            for attention in ATTENTIONS:
+                with self.subTest(task=task, attention=attention):
+                    _, record = self.train(task, attention[:4], "--attention", attention)
+                    self.assertEqual((record["status"], record["task"]["name"]), ("completed", task))
+                    self.assertEqual(record["attention"]["spec"], attention)
+                    self.assertEqual(record["metrics"]["best"]["test_examples"],
+                                     record["data"]["splits"]["test"]["examples"])
+                    self.assert_data(record, task)
+
+    def test_every_task_trains_with_the_recipe_lra(self):
+        for task in TASKS:
+            with self.subTest(task=task):
+                options = () if task in PICTURES else ("--max-length", "64")
+                _, record = self.train(task, "lra", "--recipe", "lra", *options, tiny=TINY_LRA)
+                self.assertEqual(record["status"], "completed")
+                self.assertEqual(record["recipe"]["pooling"], "mean" if task == "pathfinder" else "cls-vector")
+                self.assertFalse(record["recipe"]["attention_bias"])
+
+    def test_threads_change_nothing(self):
+        for task in TASKS:
+            digests = set()
+            for threads in (1, 3):
+                out, _ = self.train(task, threads, "--threads", threads)
+                digests.add(hashlib.sha256((out / "checkpoint-last.safetensors").read_bytes()).hexdigest())
+            self.assertEqual(len(digests), 1, task)
+
+    def test_evaluation_of_a_checkpoint_repeats_the_result(self):
+        for task in TASKS:
+            with self.subTest(task=task):
+                out, record = self.train(task, "run")
+                self.run_program(task, "--data", self.data[task], "--evaluate", out / "checkpoint-best.safetensors",
+                                 "--progress", "none")
+                again = self.record(out / "evaluate-test")
+                for key in ("test_accuracy", "test_loss", "test_confusion"):
+                    self.assertEqual(again["metrics"]["last"][key], record["metrics"]["best"][key])
+                self.assertEqual((out / "evaluate-test" / "predictions-test.jsonl").read_text(),
+                                 (out / "predictions-test.jsonl").read_text())
+
+    def test_pixel_tokens(self):
+        for task in PICTURES:
+            _, raw = self.train(task, "raw")
+            self.assertEqual(raw["recipe"]["pixel_tokens"], "raw")
+            _, shifted = self.train(task, "shifted", "--pixel-tokens", "shifted")
+            self.assertEqual(shifted["recipe"]["pixel_tokens"], "shifted")
+            self.assert_data(shifted, task, pixel_tokens="shifted")
+
+    def test_text_validation_and_length(self):
+        _, tenth = self.train("text", "tenth")
+        self.assertIn("tenth", tenth["protocol"]["validation"])
+        _, test = self.train("text", "test", "--validation", "test")
+        self.assertIn("test", test["protocol"]["validation"])
+        self.assert_data(test, "text", validation="test")
+        _, cut = self.train("text", "cut", "--max-length", "10")
+        self.assert_data(cut, "text", max_length=10)
+        self.assertGreater(cut["data"]["splits"]["train"]["truncated_share"], 0)
+
+    def test_archives(self):
+        for task, suffix in (("text", "aclImdb_v1.tar.gz"), ("image", "cifar-10-binary.tar.gz"),
+                             ("retrieval", "aan.tar.gz")):
+            (self.folder / "archives" / task).mkdir(parents=True, exist_ok=True)
+            archive = task_data.pack(self.data[task], self.folder / "archives" / task / suffix)
+            with self.subTest(task=task):
+                _, whole = self.train(task, "file", data=archive)
+                self.assert_data(whole, task)
+                _, above = self.train(task, "folder", data=archive.parent)
+                self.assertEqual(above["data"]["splits"], whole["data"]["splits"])
+
+    def test_one_root_for_all(self):
+        for task in TASKS:
+            _, record = self.train(task, "root", data=self.folder / "data")
+            self.assert_data(record, task)
+
+    def test_data_is_needed(self):
+        for task in ("text", "retrieval", "image"):
+            done = self.run_program(task, "--out", self.folder / "none", *TINY, expect=2)
+            self.assertRegex(done.stderr.splitlines()[-1], f"^lra-{task}: --data: needed, .*")
+            self.assertFalse((self.folder / "none").exists())
+
+    def test_options_of_pathfinder_are_its_own(self):
+        done = self.run_program("image", "--data", self.data["image"], "--size", "64", *TINY, expect=2)
+        self.assertIn("--size", done.stderr)
+        done = self.run_program("pathfinder", "--data", self.data["pathfinder"], "--level", "11", *TINY, expect=2)
+        self.assertIn("--level", done.stderr)
+        done = self.run_program("pathfinder", "--data", self.data["pathfinder"], "--size", "48", *TINY, expect=2)
+        self.assertIn("--size", done.stderr)
+        large = task_data.write_pathfinder(self.folder / "large", count=20, side=64)
+        _, record = self.train("pathfinder", "64", "--size", "64", data=large)
+        self.assertEqual((record["task"]["max_length"], record["task"]["padded_length"]), (4096, 4096))
+        self.assert_data(record, "pathfinder", large, max_length=4096)
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1] + ["-v"] + sys.argv[4:]
+    unittest.main()
