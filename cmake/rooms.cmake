@@ -11,6 +11,9 @@ if(LRA_SANITIZE)
   target_compile_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE})
 endif()
+if(LRA_FUZZ)  # libFuzzer follows which code an input reaches
+  target_compile_options(lra_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_include_directories(lra_flags INTERFACE ${PROJECT_SOURCE_DIR})
 
 function(lra_room name)
