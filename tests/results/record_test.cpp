@@ -118,6 +118,9 @@ TEST(Record, WrongTypesAreNamed) {
     EXPECT_STREQ(error.what(), "result.json: speed: train_seconds: want a number or null");
   }
   bad = example();
+  bad["seed"] = uint64_t{1} << 63;
+  EXPECT_THROW(record_from_json(bad, "x"), InputError);
+  bad = example();
   bad["status"] = "done";
   EXPECT_THROW(record_from_json(bad, "x"), InputError);
   EXPECT_NE(schema().problems(bad.dump()), "");

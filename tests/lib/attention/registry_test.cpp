@@ -31,6 +31,9 @@ TEST(AttentionSpec, CanonicalWritesWhatDiffersInTheOrderOfTheList) {
   EXPECT_EQ(parse_attention("polynomial:power=3,scale=16").canonical(), "polynomial");
   EXPECT_EQ(parse_attention("polynomial:power=03,scale=16.0").canonical(), "polynomial");
   EXPECT_EQ(parse_attention("polynomial:scale=0.50,gain=1").canonical(), "polynomial:scale=0.5,gain=1");
+  const std::string large = parse_attention("polynomial:scale=100000000000000000000").canonical();
+  EXPECT_EQ(large, "polynomial:scale=1e20") << "a + would begin a modifier";
+  EXPECT_EQ(parse_attention(large).canonical(), large);
 }
 
 TEST(AttentionSpec, Slug) {
