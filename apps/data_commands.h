@@ -16,6 +16,7 @@ int data_generate(int argc, char** argv);
 int data_check(int argc, char** argv);
 int data_show(int argc, char** argv);
 int data_sources(int argc, char** argv);
+int data_convert(int argc, char** argv);
 
 // Adds --help and --version, parses and refuses arguments too many. Nothing when help or version was asked for and
 // printed. `examples` end the help; `groups` are the headings of its options.

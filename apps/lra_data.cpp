@@ -22,6 +22,8 @@ constexpr Command kCommands[] = {
     {"check", data_check, "check TASK PATH  read a data set whole; counts, lengths, classes, shared and bad rows"},
     {"show", data_show, "show TASK PATH   print or draw examples as a model gets them"},
     {"sources", data_sources, "sources [TASK]   where each data set is had, its size, licence and layout"},
+    {"convert-checkpoint", data_convert,
+     "convert-checkpoint IN OUT  a checkpoint of the Nystroemformer code becomes ours"},
 };
 
 constexpr std::string_view kExamples = R"(
@@ -50,7 +52,8 @@ int run(int argc, char** argv) {
   for (const Command& command : kCommands) {
     if (command.name == name) return command.run(argc - 1, argv + 1);
   }
-  constexpr const char* kRight = "commands are generate, check, show and sources (see lra-data --help)";
+  constexpr const char* kRight =
+      "commands are generate, check, show, sources and convert-checkpoint (see lra-data --help)";
   if (name.empty()) throw UsageError("no command given; {}", kRight);
   throw UsageError("unknown command '{}'; {}", name, kRight);
 }

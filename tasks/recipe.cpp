@@ -33,6 +33,7 @@ Recipe built_in_recipe(const std::string& name, const TaskFacts& task) {
   if (!tasks.contains(task.name)) throw UsageError("--recipe: recipe '{}' has no numbers for task {}", name, task.name);
   fields_from_json(recipe, tasks.at(task.name), where);
   if (json.contains("generated")) recipe.generated = json.at("generated").value(task.name, recipe.generated);
+  if (json.contains("notes")) recipe.note = json.at("notes").value(task.name, recipe.note);
   return recipe;
 }
 
@@ -50,6 +51,7 @@ Recipe recipe_of_file(const std::filesystem::path& path, const TaskFacts& task) 
   Recipe recipe = built_in_recipe(base, task);
   fields_from_json(recipe, json, where);
   recipe.name = path.stem().string();
+  recipe.note.clear();
   return recipe;
 }
 

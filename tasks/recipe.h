@@ -14,10 +14,11 @@
 namespace lra {
 
 struct Recipe {
-  // Not fields: what --recipe says, of a file its name without ".json"; and how many examples a set has that is
-  // generated on first use, 0 = the task's own number.
+  // Not fields: what --recipe says, of a file its name without ".json"; how many examples a set has that is generated on
+  // first use, 0 = the task's own number; what a user should know of a built-in recipe, one line.
   std::string name;
   int64_t generated = 0;
+  std::string note = {};
 
   int64_t steps = 0, batch_size = 0;
   double learning_rate = 0.0;

@@ -26,6 +26,8 @@ namespace {
 
 // Records are read so many at a time.
 constexpr size_t kRecordsAtOnce = 64;
+// The release's batches have 10,000; an archive can claim any number in a few bytes.
+constexpr int64_t kMostRecords = 1'000'000;
 
 // Good rows of one batch, grey.
 struct Batch {
@@ -52,6 +54,7 @@ Batch read_batch(const std::string& where, const std::string& name, const Source
     }
     at_end = filled < buffer.size();
     bytes += static_cast<int64_t>(filled);
+    if (bytes > kMostRecords * kRecord) throw InputError("{}: holds more than {} records", where, kMostRecords);
     for (size_t begin = 0; begin + kRecord <= filled; begin += kRecord) {
       const auto* record = reinterpret_cast<const uint8_t*>(buffer.data() + begin);
       ++records;

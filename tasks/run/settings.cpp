@@ -85,6 +85,7 @@ RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, Log
   RunSettings s = settings_of(task, line);
   s.recipe_base = load_recipe(line.options.recipe, task);
   s.generated = s.recipe_base.generated;
+  if (!s.recipe_base.note.empty()) log.line(fmt::format("recipe {}: {}", s.recipe_base.name, s.recipe_base.note));
   s.recipe = s.recipe_base;
   fit_to_size(s.recipe, task, line);
   std::set<std::string> changed;

@@ -6,6 +6,7 @@ import hashlib
 import json
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,42 @@ class TasksTest(unittest.TestCase):
                 self.assert_data(whole, task)
                 _, above = self.train(task, "folder", data=archive.parent)
                 self.assertEqual(above["data"]["splits"], whole["data"]["splits"])
+
+    def test_checkpoints_of_the_nystromformer_code(self):
+        # Ours under the names of that code, converted back, is ours again.
+        parts = (("encoder.token_embedding", "model.embeddings.word_embeddings"),
+                 ("encoder.position_embedding", "model.embeddings.position_embeddings"),
+                 ("encoder.blocks.", "model.transformer_"), (".attention.query.", ".mha.W_q."),
+                 (".attention.key.", ".mha.W_k."), (".attention.value.", ".mha.W_v."),
+                 (".attention.output.", ".mha.ff."), (".attention_norm.", ".norm1."), (".mlp_norm.", ".norm2."),
+                 (".mlp_in.", ".mlpblock.0."), (".mlp_out.", ".mlpblock.3."), ("encoder.final_norm", "model.norm"),
+                 ("head_in", "seq_classifer.mlpblock.0"), ("head_out", "seq_classifer.mlpblock.2"))
+        for task in ("listops", "retrieval"):
+            out, _ = self.train(task, "run", "--max-length", "64")
+            blob = (out / "checkpoint-best.safetensors").read_bytes()
+            size = struct.unpack("<Q", blob[:8])[0]
+            tensors, header = json.loads(blob[8:8 + size]), {}
+            tensors.pop("__metadata__")
+            for name, tensor in tensors.items():
+                for here, there in parts:
+                    name = name.replace(here, there)
+                header[name] = tensor
+            text = json.dumps(header).encode()
+            theirs, ours = self.folder / f"{task}-theirs.safetensors", self.folder / f"{task}-ours.safetensors"
+            theirs.write_bytes(struct.pack("<Q", len(text)) + text + blob[8 + size:])
+            command = [PROGRAMS / "lra-data", "convert-checkpoint", theirs, ours, "--task", task]
+            subprocess.run(command, check=True, capture_output=True)
+            self.run_program(task, "--data", self.data[task], "--evaluate", ours, "--progress", "none", "--out",
+                             out / "converted")
+            self.assertEqual((out / "converted" / "predictions-test.jsonl").read_text(),
+                             (out / "predictions-test.jsonl").read_text())
+            for code, part, line in ((2, "--force", command), (2, "--task", command[:4]),
+                                     (1, "none of the Nystr", [*command[:2], ours, ours, *command[4:], "--force"]),
+                                     (1, "tokens and", [*command[:5], "image", "--force"])):
+                done = subprocess.run(line, capture_output=True, text=True)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                self.assertIn(part, done.stderr)
 
     def test_one_root_for_all(self):
         for task in TASKS:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/util/check.h"
+#include "tasks/all_tasks.h"
 #include "tasks/listops.h"
 #include "tasks/recipe_files.h"
 #include "tests/datasets/temporary_folder.h"
@@ -47,6 +48,146 @@ TEST(Recipe, LraIsTheOriginalCode) {
   EXPECT_FALSE(r.attention_bias);
   EXPECT_EQ(r.init, "lra");
   EXPECT_EQ(r.padded_length, 2048);
+}
+
+// The two tables of figures, a row a task.
+TEST(Recipe, FiguresOfEveryTask) {
+  struct Row {
+    const char *recipe, *task;
+    std::vector<int64_t> sizes;  // dim, qkv_dim, heads, layers, hidden
+    std::vector<int64_t> run;    // max_length, padded_length, batch_size, steps, warmup, eval_every
+    const char *pooling, *schedule, *validation;
+    double learning_rate, weight_decay, dropout, attention_dropout;
+  };
+  const std::vector<int64_t> small = {64, 64, 2, 2, 128};
+  const Row rows[] = {
+      {"nystromformer",
+       "text",
+       small,
+       {4000, 4096, 32, 20000, 8000, 500},
+       "mean-padded",
+       "one-cycle",
+       "tenth",
+       1e-4,
+       0,
+       0.1,
+       0.1},
+      {"nystromformer",
+       "retrieval",
+       small,
+       {4000, 4096, 32, 30000, 800, 300},
+       "mean-padded",
+       "one-cycle",
+       "given",
+       1e-4,
+       0,
+       0.1,
+       0.1},
+      {"nystromformer",
+       "image",
+       small,
+       {1024, 1024, 256, 35000, 175, 175},
+       "mean-padded",
+       "one-cycle",
+       "tenth",
+       1e-4,
+       0,
+       0.1,
+       0.1},
+      {"nystromformer",
+       "pathfinder",
+       small,
+       {1024, 1024, 256, 62400, 312, 312},
+       "mean-padded",
+       "one-cycle",
+       "given",
+       1e-4,
+       0,
+       0.1,
+       0.1},
+      {"lra",
+       "text",
+       {256, 256, 4, 4, 1024},
+       {1000, 1024, 32, 20000, 8000, 100},
+       "cls-vector",
+       "rsqrt",
+       "tenth",
+       0.05,
+       0.1,
+       0.1,
+       0.1},
+      {"lra",
+       "retrieval",
+       {128, 128, 4, 4, 512},
+       {4000, 4096, 32, 5000, 8000, 100},
+       "cls-vector",
+       "rsqrt",
+       "given",
+       0.05,
+       0.1,
+       0.1,
+       0.1},
+      {"lra",
+       "image",
+       {128, 64, 8, 1, 128},
+       {1024, 1024, 256, 35000, 175, 175},
+       "cls-vector",
+       "cosine",
+       "tenth",
+       5e-4,
+       0,
+       0.3,
+       0.2},
+      {"lra",
+       "pathfinder",
+       {32, 16, 4, 4, 32},
+       {1024, 1024, 512, 62400, 312, 312},
+       "mean",
+       "cosine",
+       "given",
+       1e-3,
+       0,
+       0.2,
+       0.1},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(std::string(row.recipe) + " " + row.task);
+    const std::unique_ptr<Task> task = make_task("task", row.task);
+    Recipe r = load_recipe(row.recipe, task->facts());
+    resolve_recipe(r, task->facts());
+    EXPECT_EQ(std::vector<int64_t>({r.dim, r.qkv_dim, r.heads, r.layers, r.hidden}), row.sizes);
+    EXPECT_EQ(std::vector<int64_t>({r.max_length, r.padded_length, r.batch_size, r.steps, r.warmup, r.eval_every}),
+              row.run);
+    EXPECT_EQ(r.pooling, row.pooling);
+    EXPECT_EQ(r.schedule, row.schedule);
+    EXPECT_EQ(r.validation, row.validation);
+    EXPECT_EQ(r.learning_rate, row.learning_rate);
+    EXPECT_EQ(r.weight_decay, row.weight_decay);
+    EXPECT_EQ(r.dropout, row.dropout);
+    EXPECT_EQ(r.attention_dropout, row.attention_dropout);
+    if (std::string(row.task) == "retrieval") {
+      EXPECT_EQ(*r.pair_head, std::string(row.recipe) == "lra" ? "two" : "four");
+    }
+    if (task->facts().pictures) {
+      EXPECT_EQ(*r.pixel_tokens, "raw");
+    }
+    EXPECT_EQ(r.positions, std::string(row.recipe) == "nystromformer" || std::string(row.task) == "image"
+                               ? "learned"
+                               : "sinusoidal");
+  }
+}
+
+TEST(Recipe, QuickExistsForEveryTaskAndSaysWhatToExpect) {
+  for (const std::string& name : task_names()) {
+    const std::unique_ptr<Task> task = make_task("task", name);
+    Recipe r = load_recipe("quick", task->facts());
+    EXPECT_NO_THROW(resolve_recipe(r, task->facts())) << name;
+    EXPECT_EQ(r.eval_examples, 500) << name;
+    EXPECT_EQ(r.generated, name == "pathfinder" ? 20000 : 0) << name;
+    const bool chance = r.note.find("expect chance") != std::string::npos;
+    EXPECT_EQ(chance, name == "pathfinder" || name == "retrieval") << name;
+    EXPECT_EQ(load_recipe("nystromformer", task->facts()).note, "");
+  }
 }
 
 TEST(Recipe, BuiltInFilesSayEveryFieldOfEveryTask) {
