@@ -135,10 +135,12 @@ TEST(PathfinderContours, StayInsideAndApart) {
           for (int column = -one.radius; column <= one.radius; ++column) {
             const Point pixel = a.at + Point{row, column}, other = pixel - b.at;
             if (std::abs(other.row) > two.radius || std::abs(other.column) > two.radius) continue;
-            if (pixel.row < 0 || pixel.row >= size || pixel.column < 0 || pixel.column >= size) continue;
+            if (pixel.row < 0 || pixel.row >= settings.size || pixel.column < 0 || pixel.column >= settings.size)
+              continue;
             const auto level = [](const Stamp& stamp, Point at) {
+              const auto row_of = static_cast<size_t>(at.row + stamp.radius);
               return stamp
-                  .levels[static_cast<size_t>((at.row + stamp.radius) * stamp.side() + at.column + stamp.radius)];
+                  .levels[row_of * static_cast<size_t>(stamp.side()) + static_cast<size_t>(at.column + stamp.radius)];
             };
             ASSERT_LT(level(one, {row, column}) + level(two, other), 459) << "picture " << i;
           }

@@ -65,7 +65,7 @@ TEST(PathfinderStrokes, LookAsTheOriginalDrawsThem) {
     std::vector<int> levels;
     for (int r = row; r < row + rows; ++r) {
       for (int c = column; c < column + columns; ++c) {
-        levels.push_back(stroke.ink.levels[static_cast<size_t>((r + 4) * 9 + c + 4)]);
+        levels.push_back(stroke.ink.levels[static_cast<size_t>(r + 4) * 9 + static_cast<size_t>(c + 4)]);
       }
     }
     return levels;

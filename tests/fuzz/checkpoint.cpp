@@ -5,6 +5,21 @@
 
 namespace lra::fuzz {
 
+namespace {
+
+ModelConfig tiny_config() {
+  ModelConfig config;
+  config.vocabulary = 4;
+  config.classes = 2;
+  config.max_length = 3;
+  config.padded_length = 4;
+  config.dim = config.qkv_dim = config.hidden = 2;
+  config.heads = config.layers = 1;
+  return config;
+}
+
+}  // namespace
+
 void checkpoint(Bytes bytes) {
   const std::filesystem::path path = scratch_file("model.safetensors", text_of(bytes));
   accepts([&] {
@@ -14,15 +29,7 @@ void checkpoint(Bytes bytes) {
     load_model(path, model);
   });
   // Weights for a model that is there already, and moments.
-  static Classifier small({.vocabulary = 4,
-                           .classes = 2,
-                           .max_length = 3,
-                           .padded_length = 4,
-                           .dim = 2,
-                           .qkv_dim = 2,
-                           .hidden = 2,
-                           .heads = 1,
-                           .layers = 1});
+  static Classifier small(tiny_config());
   accepts([&] { load_model(path, small); });
   std::vector<float> m(small.parameters().size()), v(m);
   accepts([&] { require(load_optimizer(path, small, m, v) >= 0, "a negative step"); });
