@@ -138,9 +138,8 @@ TEST(PathfinderContours, StayInsideAndApart) {
             if (pixel.row < 0 || pixel.row >= settings.size || pixel.column < 0 || pixel.column >= settings.size)
               continue;
             const auto level = [](const Stamp& stamp, Point at) {
-              const auto row_of = static_cast<size_t>(at.row + stamp.radius);
-              return stamp
-                  .levels[row_of * static_cast<size_t>(stamp.side()) + static_cast<size_t>(at.column + stamp.radius)];
+              const int place = (at.row + stamp.radius) * stamp.side() + at.column + stamp.radius;
+              return stamp.levels[static_cast<size_t>(place)];
             };
             ASSERT_LT(level(one, {row, column}) + level(two, other), 459) << "picture " << i;
           }
