@@ -14,8 +14,8 @@
 namespace lra {
 
 struct Recipe {
-  // Not fields: what --recipe says, of a file its name without ".json"; how many examples a set has that is generated on
-  // first use, 0 = the task's own number; what a user should know of a built-in recipe, one line.
+  // Not fields: what --recipe says, of a file its name without ".json"; how many examples a set has that is generated
+  // on first use, 0 = the task's own number; what a user should know of a built-in recipe, one line.
   std::string name;
   int64_t generated = 0;
   std::string note = {};
