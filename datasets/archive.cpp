@@ -70,9 +70,9 @@ bool ArchiveReader::next() {
     name_ = name ? name : "";
     while (name_.starts_with("./")) name_.erase(0, 2);
     size_ = archive_entry_size(entry);
-    if (archive_entry_sparse_count(entry) > 0) {  // a few bytes can stand for any number of zeros
-      throw InputError("{}: {} is stored as a file with holes; pack it without tar's --sparse", path_.string(), name_);
-    }
+    block_ = {};
+    given_ = 0;
+    if (archive_entry_sparse_count(entry) > 0) refuse_holes();
     return true;
   }
 }
@@ -84,9 +84,29 @@ size_t ArchiveReader::read(std::span<char> buffer) {
         "--hard-dereference)",
         path_.string(), name_);
   }
-  const auto got = archive_read_data(get(archive_), buffer.data(), buffer.size());
-  if (got < 0) fail();
-  return static_cast<size_t>(got);
+  while (block_.empty()) {
+    const void* data = nullptr;
+    size_t bytes = 0;
+    la_int64_t place = given_;
+    const int status = archive_read_data_block(get(archive_), &data, &bytes, &place);
+    if (status == ARCHIVE_EOF) {
+      if (given_ < size_) refuse_holes();
+      return 0;
+    }
+    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) fail();
+    if (place != given_ && bytes > 0) refuse_holes();
+    block_ = {static_cast<const char*>(data), bytes};
+  }
+  const size_t got = std::min(buffer.size(), block_.size());
+  std::copy_n(block_.begin(), got, buffer.begin());
+  block_ = block_.subspan(got);
+  given_ += static_cast<int64_t>(got);
+  return got;
+}
+
+// A few bytes can stand for any number of zeros.
+void ArchiveReader::refuse_holes() const {
+  throw InputError("{}: {} is stored as a file with holes; pack it without tar's --sparse", path_.string(), name_);
 }
 
 std::string ArchiveReader::read_all(int64_t most) {

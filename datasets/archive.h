@@ -34,6 +34,7 @@ class ArchiveReader {
 
  private:
   [[noreturn]] void fail() const;
+  [[noreturn]] void refuse_holes() const;
 
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
@@ -41,6 +42,8 @@ class ArchiveReader {
   std::string name_;
   int64_t size_ = 0;
   bool link_ = false;
+  std::span<const char> block_;  // bytes of the member that the library has given and read() has not
+  int64_t given_ = 0;            // bytes of the member that read() has given
 };
 
 }  // namespace lra
