@@ -16,6 +16,15 @@ void SkippedRows::add(const std::string& reason, const std::string& place, int64
   }
 }
 
+void require_training_row(const DataSplit& rows, const std::filesystem::path& path) {
+  if (rows.size() > 0) return;
+  std::string why = "it has none at all";
+  if (!rows.skipped().empty()) {
+    why = fmt::format("the first bad one is {}, {}", rows.skipped()[0].first, rows.skipped()[0].reason);
+  }
+  throw InputError("{}: not one good training row; {}", path.string(), why);
+}
+
 std::span<const uint8_t> ByteRows::bytes(int64_t index) const {
   check(index >= 0 && index < size(), "row {} of {}", index, size());
   const auto row = static_cast<size_t>(index);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ class SkippedRows {
  private:
   std::vector<Skipped> skipped_;
 };
+
+// InputError naming the first bad row where a training split has no good one.
+void require_training_row(const DataSplit& rows, const std::filesystem::path& path);
 
 class ByteRows final : public DataSplit {
  public:

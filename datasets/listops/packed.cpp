@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "datasets/listops/tokens.h"
+#include "datasets/little_endian.h"
 #include "lib/util/check.h"
 #include "lib/util/files.h"
 
@@ -14,18 +15,6 @@ namespace lra::listops {
 namespace {
 
 constexpr std::string_view kMagic = "LRALOPS1";
-
-template <class Integer>
-void put(std::string& bytes, Integer value) {
-  for (size_t i = 0; i < sizeof(Integer); ++i) bytes += static_cast<char>(static_cast<uint64_t>(value) >> (8 * i));
-}
-
-template <class Integer>
-Integer get(const char* bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof(Integer); ++i) value |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  return static_cast<Integer>(value);
-}
 
 }  // namespace
 

@@ -92,13 +92,7 @@ std::unique_ptr<ByteRows> read_split(const std::filesystem::path& folder, Split 
       rows->skip(parser.reason(), fmt::format("{}:{}", file_name(split), lines.number()));
     }
   }
-  if (split == Split::kTrain && rows->size() == 0) {
-    std::string why = "it has none at all";
-    if (!rows->skipped().empty()) {
-      why = fmt::format("the first bad one is {}, {}", rows->skipped()[0].first, rows->skipped()[0].reason);
-    }
-    throw InputError("{}: not one good training row; {}", path.string(), why);
-  }
+  if (split == Split::kTrain) require_training_row(*rows, path);
   return rows;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "datasets/little_endian.h"
 #include "datasets/random_file.h"
 #include "lib/util/check.h"
 #include "lib/util/files.h"
@@ -18,18 +19,6 @@ constexpr size_t kHead = kMagic.size() + 4 + 4 + 8;
 constexpr size_t kEntry = 8 + 1 + 2;  // without its path
 constexpr size_t kLargestEntry = kEntry + std::numeric_limits<uint16_t>::max();
 constexpr size_t kTail = 8 + 8;
-
-template <class Integer>
-void put(std::string& bytes, Integer value) {
-  for (size_t i = 0; i < sizeof(Integer); ++i) bytes += static_cast<char>(static_cast<uint64_t>(value) >> (8 * i));
-}
-
-template <class Integer>
-Integer get(const char* bytes) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof(Integer); ++i) value |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  return static_cast<Integer>(value);
-}
 
 uint64_t hash_pixels(std::span<const uint8_t> pixels) {
   return hash_bytes({reinterpret_cast<const char*>(pixels.data()), pixels.size()});

@@ -181,13 +181,7 @@ DataExample PairRows::get(int64_t index) const {
 std::unique_ptr<PairRows> read_split(const std::filesystem::path& folder, Split split, const ReadOptions& options) {
   const std::filesystem::path path = folder / file_name(split);
   auto rows = std::make_unique<PairRows>(path, options);
-  if (split == Split::kTrain && rows->size() == 0) {
-    std::string why = "it has none at all";
-    if (!rows->skipped().empty()) {
-      why = fmt::format("the first bad one is {}, {}", rows->skipped()[0].first, rows->skipped()[0].reason);
-    }
-    throw InputError("{}: not one good training row; {}", path.string(), why);
-  }
+  if (split == Split::kTrain) require_training_row(*rows, path);
   return rows;
 }
 

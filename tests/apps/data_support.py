@@ -9,6 +9,9 @@ import tempfile
 import unittest
 import zlib
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "reference"))
+from read_data import plain_xxh64 as xxh64  # noqa: E402
+
 PROGRAM = os.path.abspath(sys.argv.pop(1))
 FIXTURES = pathlib.Path(__file__).resolve().parent.parent / "datasets" / "data"
 
@@ -40,43 +43,6 @@ class DataTest(unittest.TestCase):
         done = run(*arguments, **options)
         self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
         return done.stdout
-
-
-def xxh64(data):
-    """XXH64 with seed 0."""
-    p1, p2, p3, p4, p5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
-                          0x27D4EB2F165667C5)
-    mask = (1 << 64) - 1
-
-    def rotate(x, r):
-        return (x << r | x >> (64 - r)) & mask
-
-    def turn(lane, word):
-        return rotate((lane + word * p2) & mask, 31) * p1 & mask
-
-    at, n = 0, len(data)
-    if n >= 32:
-        lanes = [(p1 + p2) & mask, p2, 0, -p1 & mask]
-        while at + 32 <= n:
-            lanes = [turn(lane, word) for lane, word in zip(lanes, struct.unpack_from("<4Q", data, at))]
-            at += 32
-        h = sum(rotate(lane, r) for lane, r in zip(lanes, (1, 7, 12, 18))) & mask
-        for lane in lanes:
-            h = ((h ^ turn(0, lane)) * p1 + p4) & mask
-    else:
-        h = p5
-    h = (h + n) & mask
-    while at + 8 <= n:
-        h = (rotate(h ^ turn(0, struct.unpack_from("<Q", data, at)[0]), 27) * p1 + p4) & mask
-        at += 8
-    if at + 4 <= n:
-        h = (rotate(h ^ (struct.unpack_from("<I", data, at)[0] * p1 & mask), 23) * p2 + p3) & mask
-        at += 4
-    for byte in data[at:]:
-        h = rotate(h ^ (byte * p5 & mask), 11) * p1 & mask
-    h = (h ^ h >> 33) * p2 & mask
-    h = (h ^ h >> 29) * p3 & mask
-    return h ^ h >> 32
 
 
 def split_hash(rows):

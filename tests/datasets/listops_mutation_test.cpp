@@ -5,28 +5,13 @@
 #include "datasets/listops/tokens.h"
 #include "lib/util/check.h"
 #include "lib/util/rng.h"
+#include "tests/datasets/mutate.h"
 #include "tests/datasets/temporary_folder.h"
 
 namespace lra::listops {
 namespace {
 
-std::string mutated(std::string bytes, Random& random) {
-  const uint32_t changes = 1 + random.below(8);
-  for (uint32_t i = 0; i < changes && !bytes.empty(); ++i) {
-    const size_t at = random.below(static_cast<uint32_t>(bytes.size()));
-    constexpr std::string_view kTelling("\t\r\n ()[]0\0\xff", 11);
-    switch (random.below(5)) {
-      case 0: bytes[at] = static_cast<char>(random.below(256)); break;
-      case 1: bytes[at] = kTelling[random.below(static_cast<uint32_t>(kTelling.size()))]; break;
-      case 2: bytes.erase(at, 1 + random.below(20)); break;
-      case 3:
-        bytes.insert(at, bytes.substr(random.below(static_cast<uint32_t>(bytes.size())), random.below(40)));
-        break;
-      default: bytes.resize(random.below(16) == 0 ? at : bytes.size()); break;
-    }
-  }
-  return bytes;
-}
+constexpr std::string_view kTelling("\t\r\n ()[]0\0\xff", 11);
 
 TEST(ListopsReader, OutlivesTenThousandDamagedFiles) {
   const std::string good =
@@ -36,7 +21,7 @@ TEST(ListopsReader, OutlivesTenThousandDamagedFiles) {
   int refused = 0, whole = 0, partly = 0;
   for (uint64_t round = 0; round < 10'000; ++round) {
     Random random(1, RandomStream::kData, round);
-    put_file(folder / "basic_train.tsv", mutated(good, random));
+    put_file(folder / "basic_train.tsv", mutated(good, kTelling, random));
     try {
       const auto rows = read_split(folder.path(), Split::kTrain, {6, 0, random.below(4) == 0});
       ASSERT_GT(rows->size(), 0);

@@ -12,6 +12,7 @@
 #include "datasets/statistics.h"
 #include "lib/util/check.h"
 #include "lib/util/rng.h"
+#include "tests/datasets/mutate.h"
 #include "tests/datasets/temporary_folder.h"
 
 namespace lra::retrieval {
@@ -309,23 +310,7 @@ TEST(RetrievalReader, CountsRowsSharedByTrainAndTest) {
   EXPECT_EQ(also_in_train(*train, *read_split(fixture(), Split::kValidation)), 0);
 }
 
-std::string mutated(std::string bytes, Random& random) {
-  const uint32_t changes = 1 + random.below(8);
-  for (uint32_t i = 0; i < changes && !bytes.empty(); ++i) {
-    const size_t at = random.below(static_cast<uint32_t>(bytes.size()));
-    constexpr std::string_view kTelling("\t\r\n \"01.\0\xff", 10);
-    switch (random.below(5)) {
-      case 0: bytes[at] = static_cast<char>(random.below(256)); break;
-      case 1: bytes[at] = kTelling[random.below(static_cast<uint32_t>(kTelling.size()))]; break;
-      case 2: bytes.erase(at, 1 + random.below(20)); break;
-      case 3:
-        bytes.insert(at, bytes.substr(random.below(static_cast<uint32_t>(bytes.size())), random.below(40)));
-        break;
-      default: bytes.resize(random.below(16) == 0 ? at : bytes.size()); break;
-    }
-  }
-  return bytes;
-}
+constexpr std::string_view kTelling("\t\r\n \"01.\0\xff", 10);
 
 TEST(RetrievalReader, OutlivesFiveThousandDamagedFiles) {
   const std::string good = "1.0\tP0\tP1\tone \"text\tanother\r\n0\tx\ty\t\xff\tz\n0.0\ta\tb\tc\td";
@@ -333,7 +318,7 @@ TEST(RetrievalReader, OutlivesFiveThousandDamagedFiles) {
   int refused = 0, whole = 0, partly = 0;
   for (uint64_t round = 0; round < 5'000; ++round) {
     Random random(1, RandomStream::kData, round);
-    put_file(folder / "new_aan_pairs.train.tsv", mutated(good, random));
+    put_file(folder / "new_aan_pairs.train.tsv", mutated(good, kTelling, random));
     try {
       const auto rows = read_split(folder.path(), Split::kTrain,
                                    {.max_length = 6, .strict = random.below(4) == 0, .block = 1 + random.below(64)});
