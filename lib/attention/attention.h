@@ -55,9 +55,10 @@ class AttentionKernel {
  public:
   virtual ~AttentionKernel() = default;
   virtual const std::vector<KernelParameter>& parameters() const = 0;
-  // Floats that forward leaves for backward (row statistics), for a sequence of N tokens.
-  virtual int64_t saved_floats(int64_t tokens) const = 0;
-  // out (N, H*D) is overwritten. saved has saved_floats(N) floats, or is null when no backward follows. N may be 0.
+  // Floats that forward leaves for backward (row statistics, dropout masks), for a sequence of N tokens.
+  virtual int64_t saved_floats(int64_t tokens, float dropout) const = 0;
+  // out (N, H*D) is overwritten. saved has saved_floats(N, dropout) floats, or is null when no backward follows. N may
+  // be 0.
   virtual void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const = 0;
   // out and saved as forward left them.
   virtual void backward(const AttentionInput& in, ConstMatrix out, const float* saved,

@@ -1,6 +1,7 @@
 // Polynomial attention: P = gain x^q / c, no normalisation ("Rethinking Softmax: Self-Attention with Polynomial
 // Activations", arXiv 2410.18613). c is a number, sqrt(n), n, or sqrt(n m_q) with m_q = E[x^(2q)] for Gaussian queries
 // and keys. Statistics of a row: 1 / c.
+#include <algorithm>
 #include <cmath>
 
 #include "lib/attention/families.h"
@@ -33,51 +34,60 @@ HWY_INLINE RowVector power_of(RowVector x) {
 }
 
 template <int kPower>
-void row_forward(float gain, int64_t n, float* s) {
+void forward(float gain, const ScoreTile& tile) {
   const RowVector scale = hn::Set(RowTag(), gain);
-  for_each_vector(n, [&](auto access, int64_t j)
-                         HWY_ATTR { access.store(hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f))), s + j); });
+  for (int64_t i = 0; i < tile.s.rows; ++i) {
+    float* s = tile.s.row(i);
+    for_each_vector(tile.row_kept(i), tile.s.cols, [&](auto access, int64_t j) HWY_ATTR {
+      const RowVector weight = hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f)));
+      access.store(access.keep(weight, j), s + j);
+    });
+  }
 }
 
 // dx = gain q x^(q-1) g; returns sum x^q g, the gradient of the gain.
 template <int kPower>
-float row_backward(float gain, int64_t n, float* s, float* g) {
+float backward(float gain, const ScoreTile& tile, Matrix gradients) {
   const RowTag d;
   const RowVector scale = hn::Set(d, gain), slope = hn::Set(d, gain * static_cast<float>(kPower));
   RowVector sum = hn::Zero(d);
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    const RowVector x = access.load(s + j, 0.0f), gradient = access.load(g + j, 0.0f);
-    const RowVector lower = power_of<kPower - 1>(x), whole = hn::Mul(x, lower);
-    sum = hn::MulAdd(whole, gradient, sum);
-    access.store(hn::Mul(scale, whole), s + j);
-    access.store(hn::Mul(hn::Mul(slope, lower), gradient), g + j);
-  });
+  for (int64_t i = 0; i < tile.s.rows; ++i) {
+    float* s = tile.s.row(i);
+    float* g = gradients.row(i);
+    for_each_vector(tile.row_kept(i), tile.s.cols, [&](auto access, int64_t j) HWY_ATTR {
+      const RowVector x = access.load(s + j, 0.0f), gradient = access.keep(access.load(g + j, 0.0f), j);
+      const RowVector lower = power_of<kPower - 1>(x), whole = hn::Mul(x, lower);
+      sum = hn::MulAdd(whole, gradient, sum);
+      access.store(access.keep(hn::Mul(scale, whole), j), s + j);
+      access.store(hn::Mul(hn::Mul(slope, lower), gradient), g + j);
+    });
+  }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-void polynomial_row_forward(int power, float gain, int64_t n, float* s) {
+void polynomial_forward(int power, float gain, const ScoreTile& tile) {
   switch (power) {
-    case 1: return row_forward<1>(gain, n, s);
-    case 2: return row_forward<2>(gain, n, s);
-    case 3: return row_forward<3>(gain, n, s);
-    case 4: return row_forward<4>(gain, n, s);
-    case 5: return row_forward<5>(gain, n, s);
-    case 6: return row_forward<6>(gain, n, s);
-    case 7: return row_forward<7>(gain, n, s);
-    default: return row_forward<8>(gain, n, s);
+    case 1: return forward<1>(gain, tile);
+    case 2: return forward<2>(gain, tile);
+    case 3: return forward<3>(gain, tile);
+    case 4: return forward<4>(gain, tile);
+    case 5: return forward<5>(gain, tile);
+    case 6: return forward<6>(gain, tile);
+    case 7: return forward<7>(gain, tile);
+    default: return forward<8>(gain, tile);
   }
 }
 
-float polynomial_row_backward(int power, float gain, int64_t n, float* s, float* g) {
+float polynomial_backward(int power, float gain, const ScoreTile& tile, Matrix g) {
   switch (power) {
-    case 1: return row_backward<1>(gain, n, s, g);
-    case 2: return row_backward<2>(gain, n, s, g);
-    case 3: return row_backward<3>(gain, n, s, g);
-    case 4: return row_backward<4>(gain, n, s, g);
-    case 5: return row_backward<5>(gain, n, s, g);
-    case 6: return row_backward<6>(gain, n, s, g);
-    case 7: return row_backward<7>(gain, n, s, g);
-    default: return row_backward<8>(gain, n, s, g);
+    case 1: return backward<1>(gain, tile, g);
+    case 2: return backward<2>(gain, tile, g);
+    case 3: return backward<3>(gain, tile, g);
+    case 4: return backward<4>(gain, tile, g);
+    case 5: return backward<5>(gain, tile, g);
+    case 6: return backward<6>(gain, tile, g);
+    case 7: return backward<7>(gain, tile, g);
+    default: return backward<8>(gain, tile, g);
   }
 }
 
@@ -97,8 +107,8 @@ double polynomial_moment(int power, int head_dim) {
 
 namespace {
 
-HWY_EXPORT(polynomial_row_forward);
-HWY_EXPORT(polynomial_row_backward);
+HWY_EXPORT(polynomial_forward);
+HWY_EXPORT(polynomial_backward);
 
 class Polynomial final : public ScoreActivation {
  public:
@@ -113,19 +123,22 @@ class Polynomial final : public ScoreActivation {
 
   int statistics() const override { return 1; }
 
-  void forward(const ScoreRow& row, float* s, float* statistics) const override {
-    statistics[0] = static_cast<float>(1.0 / divisor(row.keys));
-    HWY_DYNAMIC_DISPATCH(polynomial_row_forward)(power_, gain(row), row.keys, s);
+  void forward(const ScoreTile& tile, float*, float*) const override {
+    HWY_DYNAMIC_DISPATCH(polynomial_forward)(power_, gain(tile), tile);
   }
 
-  void backward(const ScoreRow& row, const float*, float, float* s, float* g,
+  void forward_end(const ScoreTile& rows, float* statistics) const override {
+    std::fill_n(statistics, rows.s.rows, static_cast<float>(1.0 / divisor(rows.keys)));
+  }
+
+  void backward(const ScoreTile& tile, const float*, const float*, Matrix g,
                 std::span<float* const> d_parameters) const override {
-    const float d_gain = HWY_DYNAMIC_DISPATCH(polynomial_row_backward)(power_, gain(row), row.keys, s, g);
-    if (learnt_gain_) d_parameters[0][row.head] += d_gain;
+    const float d_gain = HWY_DYNAMIC_DISPATCH(polynomial_backward)(power_, gain(tile), tile, g);
+    if (learnt_gain_) d_parameters[0][tile.head] += d_gain;
   }
 
  private:
-  float gain(const ScoreRow& row) const { return learnt_gain_ ? row.parameters[0][row.head] : 1.0f; }
+  float gain(const ScoreTile& tile) const { return learnt_gain_ ? tile.parameters[0][tile.head] : 1.0f; }
 
   double divisor(int64_t keys) const {
     const double n = static_cast<double>(fixed_length_ > 0 ? fixed_length_ : keys);
@@ -173,8 +186,8 @@ AttentionFamily polynomial_family() {
             if (spec.flag("gain")) {
               parameters.push_back({"gain", {shape.heads}, true, std::vector<float>(shape.heads, 1.0f)});
             }
-            return std::make_unique<RowPanelKernel>(shape, spec, std::move(parameters),
-                                                    std::make_unique<Polynomial>(spec, shape));
+            return std::make_unique<TiledKernel>(shape, spec, std::move(parameters),
+                                                 std::make_unique<Polynomial>(spec, shape));
           }};
 }
 

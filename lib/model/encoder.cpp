@@ -44,6 +44,10 @@ struct Dropper {
   }
 };
 
+float attention_dropout(const EncoderContext& c, const BlockPlan& plan) {
+  return c.training && plan.kernel->dropout_applies() ? c.config.attention_dropout : 0.0f;
+}
+
 AttentionInput attention_input(const EncoderContext& c, const BlockPlan& plan, const BlockState& s,
                                std::span<const int32_t> places, uint32_t example, int layer,
                                std::span<const float*> pointers) {
@@ -57,7 +61,7 @@ AttentionInput attention_input(const EncoderContext& c, const BlockPlan& plan, c
   in.places = places;
   in.parameters = pointers;
   in.training = c.training;
-  in.dropout = c.training && plan.kernel->dropout_applies() ? c.config.attention_dropout : 0.0f;
+  in.dropout = attention_dropout(c, plan);
   in.dropout_key = c.dropout_key;
   in.example = example;
   in.layer = layer;
@@ -93,7 +97,7 @@ void allocate_block(const EncoderContext& c, const BlockPlan& plan, BlockState& 
   s.heads = arena.matrix(n, width);
   s.hidden_in = arena.matrix(n, hidden);
   if (c.training) {
-    s.kernel_saved = arena.floats(plan.kernel->saved_floats(n));
+    s.kernel_saved = arena.floats(plan.kernel->saved_floats(n, attention_dropout(c, plan)));
     s.middle = arena.matrix(n, dim);
     s.mlp_normed = arena.matrix(n, dim);
     s.mlp_mean = arena.floats(n), s.mlp_rstd = arena.floats(n);

@@ -1,4 +1,4 @@
-// Every family through the row-panel driver against the plain reference in double, forward and backward, with and
+// Every family through the tiled driver against the plain reference in double, forward and backward, with and
 // without dropout; the references' backward against central differences; and what a driver must keep.
 #include <gtest/gtest.h>
 
@@ -9,10 +9,12 @@
 #include "lib/attention/attention_ref.h"
 #include "lib/attention/families.h"
 #include "lib/attention/registry.h"
-#include "lib/attention/row_panel.h"
+#include "lib/attention/tile_matmul.h"
+#include "lib/attention/tiled_kernel.h"
 #include "lib/ops/dropout.h"
 #include "lib/util/rng.h"
 #include "tests/support/compare.h"
+#include "tests/support/targets.h"
 
 namespace lra {
 namespace {
@@ -77,7 +79,7 @@ Result run(const Problem& p) {
   const AttentionInput in = p.input(pointers);
   Arena arena;
   r.out.assign(p.n * p.width(), NAN);
-  r.saved.assign(p.kernel->saved_floats(p.n), NAN);
+  r.saved.assign(p.kernel->saved_floats(p.n, p.dropout), NAN);
   r.d_qkv.assign(p.n * 3 * p.width(), NAN);
   const Matrix out(r.out.data(), p.n, p.width()), all(r.d_qkv.data(), p.n, 3 * p.width());
   p.kernel->forward(in, out, r.saved.data(), arena);
@@ -135,7 +137,7 @@ const char* const kSpecs[] = {"softmax",
                               "polynomial:power=7,scale=n",
                               "polynomial:power=8,scale=1000"};
 
-// (spec, tokens, head width, dropout): lengths around a vector, a mask group and a block of queries.
+// (spec, tokens, head width, dropout): lengths around a vector, blocks of queries and tiles of keys.
 using Case = std::tuple<const char*, int, int, float>;
 
 class AgainstReference : public testing::TestWithParam<Case> {};
@@ -143,30 +145,32 @@ class AgainstReference : public testing::TestWithParam<Case> {};
 TEST_P(AgainstReference, ForwardAndBackward) {
   const auto [text, n, d, dropout] = GetParam();
   const Problem p(text, n, 2, d, dropout);
-  const Result got = run(p);
   const DoubleProblem expected(p);
-  const std::string what =
-      std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) + " dropout=" + std::to_string(dropout);
+  const std::vector<double> out = ref::attention_forward(expected.problem);
+  const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
   // Scores err by the length of a head; a power multiplies that error, the sums over keys add theirs.
   const int64_t length = n + 8 * d;
-  const std::vector<double> out = ref::attention_forward(expected.problem);
-  expect_close(got.out, out, tolerance(NumberType::kFloat32, length, largest(out)), what + " out");
-  const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
-  const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted, const char* name) {
-    // Where terms of about 1 cancel (a softmax over one key), what is left of them counts.
-    const double magnitude = std::max(largest(wanted), 1.0);
-    expect_close(actual, wanted, tolerance(NumberType::kFloat32, length, magnitude), what + " " + name);
-  };
-  compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
-  compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
-  compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
-  for (size_t i = 0; i < gradients.d_parameters.size(); ++i) {
-    compare(got.d_parameters[i], gradients.d_parameters[i], p.kernel->parameters()[i].name.c_str());
-  }
+  for_each_target([&](const std::string& target) {
+    const std::string what = std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) +
+                             " dropout=" + std::to_string(dropout) + " on " + target;
+    const Result got = run(p);
+    expect_close(got.out, out, tolerance(NumberType::kFloat32, length, largest(out)), what + " out");
+    const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted, const char* name) {
+      // Where terms of about 1 cancel (a softmax over one key), what is left of them counts.
+      const double magnitude = std::max(largest(wanted), 1.0);
+      expect_close(actual, wanted, tolerance(NumberType::kFloat32, length, magnitude), what + " " + name);
+    };
+    compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
+    compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
+    compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+    for (size_t i = 0; i < gradients.d_parameters.size(); ++i) {
+      compare(got.d_parameters[i], gradients.d_parameters[i], p.kernel->parameters()[i].name.c_str());
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, AgainstReference,
-                         testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 200),
+                         testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 600),
                                           testing::Values(5, 32), testing::Values(0.0f, 0.3f)));
 
 // d(sum of out * d_out) by central differences in double.
@@ -220,13 +224,13 @@ TEST(AttentionDriver, NoTokens) {
 
 TEST(AttentionDriver, SameBitsWithAndWithoutSavingAndOnDirtyScratch) {
   for (const char* text : {"softmax", "polynomial"}) {
-    const Problem p(text, 200, 2, 32, 0.1f);
+    const Problem p(text, 600, 2, 32, 0.1f);
     const Result first = run(p);
     std::vector<const float*> pointers;
     const AttentionInput in = p.input(pointers);
     Arena arena;
-    float* dirty = arena.floats(1 << 18);
-    std::fill_n(dirty, 1 << 18, NAN);
+    float* dirty = arena.floats(1 << 20);
+    std::fill_n(dirty, 1 << 20, NAN);
     arena.reset();
     std::vector<float> out(p.n * p.width());
     p.kernel->forward(in, {out.data(), p.n, p.width()}, nullptr, arena);
@@ -245,12 +249,71 @@ TEST(Softmax, LargeScores) {
   for (const float x : got.d_qkv) ASSERT_TRUE(std::isfinite(x));
 }
 
-TEST(RowPanel, BlocksAreAFunctionOfTheLengthAndBounded) {
+// polynomial:power=2,scale=n as a family that asks for whole rows.
+class WholeRows final : public ScoreActivation {
+ public:
+  bool whole_rows() const override { return true; }
+  int statistics() const override { return 1; }
+  void forward(const ScoreTile& tile, float*, float*) const override {
+    EXPECT_EQ(tile.key, 0);
+    EXPECT_EQ(tile.s.cols, tile.keys);
+    for_each_entry(
+        tile, [](float& x, bool kept, float) { x = kept ? x * x : 0.0f; }, tile.s);
+  }
+  void forward_end(const ScoreTile& rows, float* statistics) const override {
+    std::fill_n(statistics, rows.s.rows, 1.0f / static_cast<float>(rows.keys));
+  }
+  void backward(const ScoreTile& tile, const float*, const float*, Matrix gradients,
+                std::span<float* const>) const override {
+    EXPECT_EQ(tile.s.cols, tile.keys);
+    for_each_entry(
+        tile,
+        [](float& x, bool kept, float& g) {
+          g *= kept ? 2.0f * x : 0.0f;
+          x *= kept ? x : 0.0f;
+        },
+        gradients);
+  }
+
+ private:
+  template <class Body>
+  static void for_each_entry(const ScoreTile& tile, const Body& body, Matrix gradients) {
+    for (int64_t i = 0; i < tile.s.rows; ++i) {
+      const uint8_t* kept = tile.row_kept(i);
+      for (int64_t j = 0; j < tile.s.cols; ++j) {
+        body(tile.s.row(i)[j], kept == nullptr || (kept[j / 8] >> (j % 8) & 1) != 0, gradients.row(i)[j]);
+      }
+    }
+  }
+};
+
+TEST(AttentionDriver, WholeRowsGiveWhatPiecesGive) {
+  for (const int64_t n : {1, 100, 700}) {
+    for (const float dropout : {0.0f, 0.2f}) {
+      Problem p("polynomial:power=2,scale=n", n, 2, 32, dropout);
+      const Result pieces = run(p);
+      p.kernel =
+          std::make_unique<TiledKernel>(p.shape, p.spec, std::vector<KernelParameter>(), std::make_unique<WholeRows>());
+      const Result whole = run(p);
+      const auto compare = [&](const std::vector<float>& actual, const std::vector<float>& wanted, const char* name) {
+        const std::vector<double> expected(wanted.begin(), wanted.end());
+        expect_close(actual, expected, tolerance(NumberType::kFloat32, n, std::max(largest(expected), 1.0)), name);
+      };
+      compare(whole.out, pieces.out, "out");
+      compare(whole.d_qkv, pieces.d_qkv, "d_qkv");
+    }
+  }
+}
+
+// Sizes may depend on nothing but the length, else threads or machines would change results.
+TEST(AttentionDriver, TilesAreAFunctionOfTheLength) {
+  const TiledKernel kernel({2, 32, 512, 64}, parse_attention("softmax"), {}, std::make_unique<WholeRows>());
   for (const int64_t n : {1, 1000, 4096, 10000, 65536}) {
-    const int64_t rows = RowPanelKernel::block_rows(n);
-    EXPECT_GE(rows, 16);
-    EXPECT_LE(rows, 96);
-    EXPECT_LE(rows * n, std::max<int64_t>(96 * 4096, 16 * n));
+    const TiledKernel::Sizes sizes = kernel.sizes(n);
+    EXPECT_EQ(sizes.keys, n);
+    EXPECT_EQ(sizes.queries % kTileRows, 0);
+    EXPECT_GE(sizes.queries, kTileRows);
+    EXPECT_LE(sizes.queries * n, std::max<int64_t>(48 * 2048, kTileRows * n));
   }
 }
 
