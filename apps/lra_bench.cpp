@@ -45,6 +45,7 @@ cxxopts::Options make_options() {
   }
   options.add_options("Measuring")("threads", "threads",
                                    cxxopts::value<std::string>()->default_value(std::to_string(default_threads())))(
+      "precision", "float32 or bfloat16", cxxopts::value<std::string>()->default_value("float32"))(
       "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
       "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))("json",
                                                                                              "print one JSON object");
@@ -142,11 +143,17 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (mode != "train" && mode != "eval") throw UsageError("'{}': want peak, train or eval", mode);
+  const std::string precision_name = arguments["precision"].as<std::string>();
+  const Precision precision = precision_named(precision_name);
+  if (precision == Precision::kFloat32 && precision_name != "float32") {
+    throw UsageError("--precision {}: must be float32 or bfloat16", precision_name);
+  }
   const TaskFacts facts = make_task("--task", arguments["task"].as<std::string>())->facts();
   const Recipe recipe = make_recipe(arguments, facts);
   StepBenchSettings settings;
   settings.training = mode == "train";
   settings.attention = attention;
+  settings.precision = precision;
   settings.threads = threads;
   settings.seconds = seconds;
   settings.repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));

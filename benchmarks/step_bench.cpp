@@ -65,7 +65,7 @@ std::vector<double> time_calls(const StepBenchSettings& settings, const std::fun
 
 StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
   const ModelConfig config = model_config(recipe, task, parse_attention(settings.attention).canonical());
-  Classifier model(config);
+  Classifier model(config, settings.precision);
   model.initialise(0);
   const SyntheticSource data(recipe.batch_size, config);
   TrainerSettings trainer_settings;

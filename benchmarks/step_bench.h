@@ -2,6 +2,7 @@
 // in the same run on the same threads.
 #pragma once
 
+#include "lib/ops/precision.h"
 #include "lib/util/json.h"
 #include "tasks/recipe.h"
 
@@ -13,6 +14,7 @@ struct StepBenchSettings {
   int threads = 1;
   double seconds = 3.0;  // of timed steps, at least
   int repeats = 5;       // timed steps, at least
+  Precision precision = Precision::kFloat32;
 };
 
 struct StepBenchResult {

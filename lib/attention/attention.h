@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/attention/spec.h"
+#include "lib/ops/precision.h"
 #include "lib/tensor/arena.h"
 #include "lib/tensor/view.h"
 
@@ -42,6 +43,7 @@ struct AttentionInput {
   std::array<uint32_t, 2> dropout_key{};     // see lib/ops/dropout.h
   uint32_t example = 0;
   int layer = 0;
+  Precision precision = Precision::kFloat32;  // of the products, where a kernel has others
 };
 
 struct AttentionGradients {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/attention/row_kernels.h"
-#include "lib/attention/tile_matmul.h"
+#include "lib/attention/tile_products.h"
 #include "lib/ops/dropout.h"
 
 namespace lra {
@@ -69,7 +68,7 @@ class BlockMasks {
 // What both passes need of a head.
 struct Head {
   int index;
-  int64_t n, d, width;  // tokens, head width, the same in whole vectors
+  int64_t n, d;  // tokens, head width
   float score_scale;
   ConstMatrix q, k, v;
   const AttentionInput& in;
@@ -78,7 +77,6 @@ struct Head {
       : index(head),
         n(input.q.rows),
         d(shape.head_dim),
-        width(padded_width(d)),
         score_scale(1.0f / std::sqrt(static_cast<float>(d))),
         q(input.q.col_block(head * d, d)),
         k(input.k.col_block(head * d, d)),
@@ -90,26 +88,7 @@ struct Head {
     const uint8_t* kept = masks.rows() == nullptr ? nullptr : masks.rows() + first * masks.stride() + key / 8;
     return {n, query, key, index, in.parameters, s, kept, masks.stride()};
   }
-  // Queries first … first + count - 1, scaled: (count, D).
-  Matrix scaled_queries(int64_t first, int64_t count, float* memory) const {
-    const Matrix scaled(memory, count, d);
-    scale_rows(score_scale, nullptr, 0, q.row_block(first, count), scaled);
-    return scaled;
-  }
-  float* transposed(ConstMatrix x, Arena& arena) const {
-    float* panels = arena.floats(padded_columns(n) * d);
-    pack_transposed(x, panels);
-    return panels;
-  }
-  ConstMatrix padded(ConstMatrix x, Arena& arena) const {
-    const Matrix rows = arena.matrix(x.rows, width);
-    scale_rows(1.0f, nullptr, 0, x, rows);
-    return rows;
-  }
 };
-
-// Rows of a tile apart by an odd number of cache lines, so that they do not share cache sets.
-int64_t tile_stride(int64_t keys) { return (padded_columns(keys) + 31) / 32 * 32 + 16; }
 
 // Calls body(first, count) for pieces of at most `step` of 0 … n - 1.
 template <class Body>
@@ -137,100 +116,120 @@ int64_t TiledKernel::saved_floats(int64_t tokens, float dropout) const {
   return shape().heads * SavedHead::floats(tokens, activation_->statistics(), dropout);
 }
 
-void TiledKernel::forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const {
-  const int64_t n = in.q.rows;
+template <class Products>
+void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, float* saved, Arena& arena) const {
+  const Arena::Scope scope(arena);
+  const Head head(in, shape(), index);
+  const int64_t n = head.n, d = head.d;
   const Sizes size = sizes(n);
   const int width = activation_->statistics();
-  for (int index = 0; index < shape().heads; ++index) {
-    const Arena::Scope scope(arena);
-    const Head head(in, shape(), index);
-    const SavedHead kept(saved, index, n, width, in.dropout);
-    const float* k = head.transposed(head.k, arena);
-    const ConstMatrix v = head.padded(head.v, arena);
-    float* scaled = arena.floats(size.queries * head.d);
-    const int64_t stride = tile_stride(std::min(size.keys, n));
-    float* tile = arena.floats(kTileRows * stride);
-    const Matrix sums = arena.matrix(size.queries, head.width);
-    float* own_statistics = arena.floats(size.queries * width);
-    BlockMasks masks(in, index, size.queries, kept.mask, arena);
-    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
-      const Matrix q = head.scaled_queries(first, count, scaled);
-      masks.take(first, count, false);
-      float* statistics = kept.statistics != nullptr ? kept.statistics + first * width : own_statistics;
-      const ScoreTile block = head.tile(Matrix(nullptr, count, 0), first, 0, masks, 0);
-      activation_->forward_begin(block, statistics);
-      for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
-        for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
-          const Matrix s(tile, rows, keys, stride);
-          tile_scores(q.row_block(at, rows), k, key, keys, s);
-          float earlier[kTileRows];
-          std::fill_n(earlier, rows, 1.0f);
-          activation_->forward(head.tile(s, first + at, key, masks, at), statistics + at * width, earlier);
-          if (key > 0 && std::any_of(earlier, earlier + rows, [](float x) { return x != 1.0f; })) {
-            scale_rows(1.0f, earlier, 1, sums.row_block(at, rows), sums.row_block(at, rows));
-          }
-          tile_matmul(s, Transpose::kNo, v.row_block(key, keys), sums.row_block(at, rows),
-                      key == 0 ? Write::kOver : Write::kAdd);
-        });
+  const SavedHead kept(saved, index, n, width, in.dropout);
+  const auto k = Products::columns(head.k, arena);
+  const auto v = Products::rows(head.v, arena);
+  const Matrix scaled = arena.matrix(size.queries, d);
+  const Matrix sums = arena.matrix(size.queries, Products::width(d));
+  float* own_statistics = arena.floats(size.queries * width);
+  typename Products::Tile tile(kTileRows, std::min(size.keys, n), arena);
+  BlockMasks masks(in, index, size.queries, kept.mask, arena);
+  for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
+    const Arena::Scope block_scope(arena);
+    scale_rows(head.score_scale, nullptr, 0, head.q.row_block(first, count), scaled.row_block(0, count));
+    const auto q = Products::left(scaled.row_block(0, count), arena);
+    masks.take(first, count, false);
+    float* statistics = kept.statistics != nullptr ? kept.statistics + first * width : own_statistics;
+    const ScoreTile block = head.tile(Matrix(nullptr, count, 0), first, 0, masks, 0);
+    activation_->forward_begin(block, statistics);
+    for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+      const auto values = Products::row_block(v, key, keys);
+      for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+        const Matrix s = tile.panel(0, rows, keys), sum = sums.row_block(at, rows);
+        Products::scores(q.row_block(at, rows), k, key, keys, s);
+        float earlier[kTileRows];
+        std::fill_n(earlier, rows, 1.0f);
+        activation_->forward(head.tile(s, first + at, key, masks, at), statistics + at * width, earlier);
+        if (key > 0 && std::any_of(earlier, earlier + rows, [](float x) { return x != 1.0f; })) {
+          scale_rows(1.0f, earlier, 1, sum, sum);
+        }
+        tile.multiply(s, values, sum, key == 0 ? Write::kOver : Write::kAdd);
       });
-      activation_->forward_end(block, statistics);
-      scale_rows(masks.scale(), statistics, width, sums.row_block(0, count).col_block(0, head.d),
-                 out.row_block(first, count).col_block(index * head.d, head.d));
     });
+    activation_->forward_end(block, statistics);
+    scale_rows(masks.scale(), statistics, width, sums.row_block(0, count).col_block(0, d),
+               out.row_block(first, count).col_block(index * d, d));
+  });
+}
+
+template <class Products>
+void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
+                                const AttentionGradients& gradients, Arena& arena) const {
+  const Arena::Scope scope(arena);
+  const Head head(in, shape(), index);
+  const int64_t n = head.n, d = head.d, padded = Products::width(d);
+  const Sizes size = sizes(n);
+  const int width = activation_->statistics();
+  const SavedHead kept(const_cast<float*>(saved), index, n, width, in.dropout);
+  const auto k_columns = Products::columns(head.k, arena);
+  const auto v_columns = Products::columns(head.v, arena);
+  const auto k_rows = Products::rows(head.k, arena);
+  const Matrix dk = arena.matrix(n, padded), dv = arena.matrix(n, padded);
+  const Matrix scaled = arena.matrix(size.queries, d);    // queries
+  const Matrix d_scaled = arena.matrix(size.queries, d);  // factor * dropout scale * dO
+  const Matrix dq = arena.matrix(size.queries, padded);
+  float* row_dots = arena.floats(size.queries);
+  typename Products::Tile s_tile(size.queries, std::min(size.keys, n), arena);
+  typename Products::Tile g_tile(size.queries, std::min(size.keys, n), arena);
+  BlockMasks masks(in, index, size.queries, kept.mask, arena);
+  for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
+    const Arena::Scope block_scope(arena);
+    const float* statistics = kept.statistics + first * width;
+    const ConstMatrix d_out = gradients.d_out.row_block(first, count).col_block(index * d, d);
+    const Matrix q_block = scaled.row_block(0, count), d_block = d_scaled.row_block(0, count);
+    scale_rows(head.score_scale, nullptr, 0, head.q.row_block(first, count), q_block);
+    scale_rows(masks.scale(), statistics, width, d_out, d_block);
+    dot_rows(d_out, out.row_block(first, count).col_block(index * d, d), row_dots);
+    const auto q = Products::left(q_block, arena), d_left = Products::left(d_block, arena);
+    const auto q_rows = Products::rows(q_block, arena), d_rows = Products::rows(d_block, arena);
+    masks.take(first, count, true);
+    for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+      const auto k_tile = Products::row_block(k_rows, key, keys);
+      for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+        const Matrix s = s_tile.panel(at, rows, keys), g = g_tile.panel(at, rows, keys);
+        Products::scores(q.row_block(at, rows), k_columns, key, keys, s);  // the same bits as in the forward pass
+        Products::scores(d_left.row_block(at, rows), v_columns, key, keys, g);
+        activation_->backward(head.tile(s, first + at, key, masks, at), statistics + at * width, row_dots + at, g,
+                              gradients.d_parameters);
+        g_tile.multiply(g, k_tile, dq.row_block(at, rows), key == 0 ? Write::kOver : Write::kAdd);
+        s_tile.finish(s, at);
+        g_tile.finish(g, at);
+      });
+      const Write write = first == 0 ? Write::kOver : Write::kAdd;
+      s_tile.multiply_transposed(count, keys, d_rows, dv.row_block(key, keys), write);
+      g_tile.multiply_transposed(count, keys, q_rows, dk.row_block(key, keys), write);
+    });
+    scale_rows(head.score_scale, nullptr, 0, dq.row_block(0, count).col_block(0, d),
+               gradients.dq.row_block(first, count).col_block(index * d, d));
+  });
+  scale_rows(1.0f, nullptr, 0, dk.col_block(0, d), gradients.dk.col_block(index * d, d));
+  scale_rows(1.0f, nullptr, 0, dv.col_block(0, d), gradients.dv.col_block(index * d, d));
+}
+
+void TiledKernel::forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const {
+  for (int head = 0; head < shape().heads; ++head) {
+    if (in.precision == Precision::kBfloat16) {
+      head_forward<Bfloat16Products>(in, head, out, saved, arena);
+    } else {
+      head_forward<Float32Products>(in, head, out, saved, arena);
+    }
   }
 }
 
 void TiledKernel::backward(const AttentionInput& in, ConstMatrix out, const float* saved,
                            const AttentionGradients& gradients, Arena& arena) const {
-  const int64_t n = in.q.rows;
-  const Sizes size = sizes(n);
-  const int width = activation_->statistics();
-  for (int index = 0; index < shape().heads; ++index) {
-    const Arena::Scope scope(arena);
-    const Head head(in, shape(), index);
-    const SavedHead kept(const_cast<float*>(saved), index, n, width, in.dropout);
-    const float* k_columns = head.transposed(head.k, arena);
-    const float* v_columns = head.transposed(head.v, arena);
-    const ConstMatrix k_rows = head.padded(head.k, arena);
-    const Matrix dk = arena.matrix(n, head.width), dv = arena.matrix(n, head.width);
-    float* scaled = arena.floats(size.queries * head.d);
-    const Matrix q_rows = arena.matrix(size.queries, head.width);  // scaled queries
-    const Matrix d_rows = arena.matrix(size.queries, head.width);  // factor * dropout scale * dO
-    const Matrix dq = arena.matrix(size.queries, head.width);
-    const int64_t stride = tile_stride(std::min(size.keys, n));
-    float* s_tile = arena.floats(size.queries * stride);
-    float* g_tile = arena.floats(size.queries * stride);
-    float* row_dots = arena.floats(size.queries);
-    BlockMasks masks(in, index, size.queries, kept.mask, arena);
-    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
-      const float* statistics = kept.statistics + first * width;
-      const Matrix q = head.scaled_queries(first, count, scaled);
-      const ConstMatrix d_out = gradients.d_out.row_block(first, count).col_block(index * head.d, head.d);
-      scale_rows(1.0f, nullptr, 0, q, q_rows.row_block(0, count));
-      scale_rows(masks.scale(), statistics, width, d_out, d_rows.row_block(0, count));
-      dot_rows(d_out, out.row_block(first, count).col_block(index * head.d, head.d), row_dots);
-      masks.take(first, count, true);
-      for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
-        const Matrix s(s_tile, count, keys, stride), g(g_tile, count, keys, stride);
-        for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
-          // The same bits as in the forward pass.
-          tile_scores(q.row_block(at, rows), k_columns, key, keys, s.row_block(at, rows));
-          tile_scores(d_rows.row_block(at, rows).col_block(0, head.d), v_columns, key, keys, g.row_block(at, rows));
-          activation_->backward(head.tile(s.row_block(at, rows), first + at, key, masks, at), statistics + at * width,
-                                row_dots + at, g.row_block(at, rows), gradients.d_parameters);
-          tile_matmul(g.row_block(at, rows), Transpose::kNo, k_rows.row_block(key, keys), dq.row_block(at, rows),
-                      key == 0 ? Write::kOver : Write::kAdd);
-        });
-        const Write write = first == 0 ? Write::kOver : Write::kAdd;
-        tile_matmul(s, Transpose::kYes, d_rows.row_block(0, count), dv.row_block(key, keys), write);
-        tile_matmul(g, Transpose::kYes, q_rows.row_block(0, count), dk.row_block(key, keys), write);
-      });
-      scale_rows(head.score_scale, nullptr, 0, dq.row_block(0, count).col_block(0, head.d),
-                 gradients.dq.row_block(first, count).col_block(index * head.d, head.d));
-    });
-    for (int64_t i = 0; i < n; ++i) {
-      std::copy_n(dk.row(i), head.d, gradients.dk.row(i) + index * head.d);
-      std::copy_n(dv.row(i), head.d, gradients.dv.row(i) + index * head.d);
+  for (int head = 0; head < shape().heads; ++head) {
+    if (in.precision == Precision::kBfloat16) {
+      head_backward<Bfloat16Products>(in, head, out, saved, gradients, arena);
+    } else {
+      head_backward<Float32Products>(in, head, out, saved, gradients, arena);
     }
   }
 }

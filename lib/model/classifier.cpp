@@ -9,9 +9,11 @@
 #include "lib/model/initialise.h"
 #include "lib/model/plan.h"
 #include "lib/ops/activations.h"
+#include "lib/ops/bfloat16.h"
 #include "lib/ops/cross_entropy.h"
 #include "lib/ops/linear.h"
 #include "lib/util/check.h"
+#include "lib/util/cpu.h"
 
 namespace lra {
 namespace {
@@ -120,8 +122,12 @@ struct Classifier::Plan : ModelPlan {
   using ModelPlan::ModelPlan;
 };
 
-Classifier::Classifier(const ModelConfig& config) : config_(config) {
+Classifier::Classifier(const ModelConfig& config, Precision precision) : config_(config), precision_(precision) {
   config_.validate();
+  if (precision == Precision::kBfloat16 && !bfloat16_supported()) {
+    throw UsageError("precision bfloat16 needs a processor with AVX-512 BF16, this one has {}; use --precision float32",
+                     instruction_set());
+  }
   plan_ = std::make_unique<Plan>(config_, layout_);
   parameters_.resize(static_cast<size_t>(layout_.size()));
 }
@@ -137,7 +143,7 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
   check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
         config_.classes);
   Arena::Scope scope(arena);
-  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena};
+  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena, precision_};
   HeadState head;
   head.in = arena.matrix(1, plan_->head_in.in);
   {
@@ -162,7 +168,7 @@ ExampleResult Classifier::train(const Example& example, float weight, const Drop
   Arena::Scope scope(arena);
   const ModelPlan& plan = *plan_;
   const float* parameters = parameters_.data();
-  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena};
+  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena, precision_};
   // The sequences of a pair draw different masks.
   const uint32_t first_id = config_.pair ? 2 * dropout.example : dropout.example;
 

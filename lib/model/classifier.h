@@ -31,11 +31,13 @@ ParameterLayout parameter_layout(const ModelConfig& config);
 
 class Classifier {
  public:
-  explicit Classifier(const ModelConfig& config);
+  // precision: of the encoder's products. UsageError where this processor has no bfloat16 products.
+  explicit Classifier(const ModelConfig& config, Precision precision = Precision::kFloat32);
   ~Classifier();
   Classifier(Classifier&&) noexcept;
 
   const ModelConfig& config() const { return config_; }
+  Precision precision() const { return precision_; }
   const ParameterLayout& layout() const { return layout_; }
   std::span<float> parameters() { return parameters_; }
   std::span<const float> parameters() const { return parameters_; }
@@ -56,6 +58,7 @@ class Classifier {
  private:
   struct Plan;  // offsets and kernels
   ModelConfig config_;
+  Precision precision_;
   ParameterLayout layout_;
   std::vector<float> parameters_;
   std::unique_ptr<Plan> plan_;

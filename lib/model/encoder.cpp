@@ -65,6 +65,7 @@ AttentionInput attention_input(const EncoderContext& c, const BlockPlan& plan, c
   in.dropout_key = c.dropout_key;
   in.example = example;
   in.layer = layer;
+  in.precision = c.precision;
   return in;
 }
 
@@ -79,12 +80,22 @@ void norm_backward(const EncoderContext& c, const NormPlan& norm, ConstMatrix x,
 }
 
 void apply_linear(const EncoderContext& c, const LinearPlan& linear, ConstMatrix x, Matrix y) {
-  linear_forward(x, linear.weight_of(c.parameters), linear.bias_of(c.parameters), y);
+  if (c.precision == Precision::kBfloat16) {
+    linear_forward_bfloat16(x, linear.weight_of(c.parameters), linear.bias_of(c.parameters), y, c.arena);
+  } else {
+    linear_forward(x, linear.weight_of(c.parameters), linear.bias_of(c.parameters), y);
+  }
 }
 
 void apply_linear_backward(const EncoderContext& c, const LinearPlan& linear, ConstMatrix x, ConstMatrix dy, Matrix dx,
-                           float* gradients) {
-  linear_backward(x, linear.weight_of(c.parameters), dy, dx, linear.weight_of(gradients), linear.bias_of(gradients));
+                           float* gradients, Write dx_write = Write::kOver) {
+  const ConstMatrix weight = linear.weight_of(c.parameters);
+  if (c.precision == Precision::kBfloat16) {
+    linear_backward_bfloat16(x, weight, dy, dx, dx_write, linear.weight_of(gradients), linear.bias_of(gradients),
+                             c.arena);
+  } else {
+    linear_backward(x, weight, dy, dx, linear.weight_of(gradients), linear.bias_of(gradients), dx_write);
+  }
 }
 
 // Takes what a block's backward pass needs from the arena; s.x is set. In evaluation what can share memory does.
@@ -182,8 +193,7 @@ void attention_backward(const EncoderContext& c, int layer, const SequenceState&
   plan.kernel->backward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
                         s.kernel_saved, g, c.arena);
 
-  apply_linear_backward(c, plan.qkv, s.attention_normed, d_qkv, {}, gradients);
-  matmul(d_qkv, Transpose::kNo, plan.qkv.weight_of(c.parameters), Transpose::kNo, narrow, Write::kAdd);
+  apply_linear_backward(c, plan.qkv, s.attention_normed, d_qkv, narrow, gradients, Write::kAdd);
   norm_backward(c, plan.attention_norm, s.x, s.attention_mean, s.attention_rstd, narrow, dx, gradients);
 }
 

@@ -20,6 +20,7 @@ struct EncoderContext {
   bool training;  // dropout on, activations kept for the backward pass
   std::array<uint32_t, 2> dropout_key;
   Arena& arena;
+  Precision precision;
 };
 
 // What a block leaves for its backward pass. Matrices lie in the arena.

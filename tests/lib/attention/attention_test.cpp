@@ -11,6 +11,7 @@
 #include "lib/attention/registry.h"
 #include "lib/attention/tile_matmul.h"
 #include "lib/attention/tiled_kernel.h"
+#include "lib/ops/bfloat16.h"
 #include "lib/ops/dropout.h"
 #include "lib/util/rng.h"
 #include "tests/support/compare.h"
@@ -29,6 +30,7 @@ struct Problem {
   AttentionSpec spec;
   int64_t n;
   float dropout;
+  Precision precision = Precision::kFloat32;
   std::unique_ptr<AttentionKernel> kernel;
   std::vector<float> qkv, d_out;
   std::vector<std::vector<float>> parameters;
@@ -64,6 +66,7 @@ struct Problem {
     in.dropout_key = kKey;
     in.example = kExample;
     in.layer = kLayer;
+    in.precision = precision;
     return in;
   }
 };
@@ -172,6 +175,34 @@ TEST_P(AgainstReference, ForwardAndBackward) {
 INSTANTIATE_TEST_SUITE_P(Families, AgainstReference,
                          testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 600),
                                           testing::Values(5, 32), testing::Values(0.0f, 0.3f)));
+
+// The products in bfloat16; its tolerance is that of rounded weights, which large powers of scores multiply.
+TEST(Bfloat16, AgreesWithReference) {
+  if (!bfloat16_supported()) GTEST_SKIP() << "this processor has no AVX-512 BF16";
+  for (const char* text : {"softmax", "polynomial:power=1,scale=sqrt", "polynomial:power=3,scale=16"}) {
+    for (const int64_t n : {1, 15, 97, 601}) {
+      for (const int d : {5, 32}) {
+        for (const float dropout : {0.0f, 0.3f}) {
+          Problem p(text, n, 2, d, dropout);
+          p.precision = Precision::kBfloat16;
+          const Result got = run(p);
+          const DoubleProblem expected(p);
+          const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
+          const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted,
+                                   const char* name) {
+            const double magnitude = std::max(largest(wanted), 1.0);
+            expect_close(actual, wanted, tolerance(NumberType::kBfloat16, n, magnitude),
+                         std::string(text) + " N=" + std::to_string(n) + " " + name);
+          };
+          compare(got.out, ref::attention_forward(expected.problem), "out");
+          compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
+          compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
+          compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+        }
+      }
+    }
+  }
+}
 
 // d(sum of out * d_out) by central differences in double.
 TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
