@@ -1,6 +1,7 @@
 #include "lib/attention/row_kernels.h"
 
 #include "lib/util/check.h"
+#include "lib/util/phases.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/attention/row_kernels.cpp"
@@ -49,12 +50,14 @@ HWY_EXPORT(dot_rows);
 
 void scale_rows(float factor, const float* factors, int64_t step, ConstMatrix x, Matrix y) {
   check(x.rows == y.rows && x.cols <= y.cols, "rows ({}, {}) scaled into ({}, {})", x.rows, x.cols, y.rows, y.cols);
+  const PhaseScope phase(Phase::kPacking);
   HWY_DYNAMIC_DISPATCH(scale_rows)(factor, factors, step, x, y);
 }
 
 void dot_rows(ConstMatrix x, ConstMatrix y, float* dots) {
   check(x.rows == y.rows && x.cols == y.cols, "dot products of rows ({}, {}) and ({}, {})", x.rows, x.cols, y.rows,
         y.cols);
+  const PhaseScope phase(Phase::kPacking);
   HWY_DYNAMIC_DISPATCH(dot_rows)(x, y, dots);
 }
 

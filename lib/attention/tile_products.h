@@ -12,6 +12,7 @@
 #include "lib/attention/tile_matmul.h"
 #include "lib/ops/bfloat16.h"
 #include "lib/tensor/arena.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 
@@ -27,6 +28,7 @@ struct Float32Products {
 
   static Columns columns(ConstMatrix x, Arena& arena) {
     float* panels = arena.floats(padded_columns(x.rows) * x.cols);
+    const PhaseScope phase(Phase::kPacking);
     pack_transposed(x, panels);
     return panels;
   }
@@ -73,11 +75,13 @@ struct Bfloat16Products {
 
   static Columns columns(ConstMatrix x, Arena& arena) {
     const PairMatrix panels = pairs(bfloat16_columns(x.rows), bfloat16_pairs(x.cols), arena);
+    const PhaseScope phase(Phase::kPacking);
     bfloat16_pack_transposed(x, panels.data);
     return panels.data;
   }
   static Rows rows(ConstMatrix x, Arena& arena) {
     const PairMatrix packed = pairs(bfloat16_pairs(x.rows), width(x.cols), arena);
+    const PhaseScope phase(Phase::kPacking);
     bfloat16_pack_row_pairs(x, packed);
     return packed;
   }
@@ -85,6 +89,7 @@ struct Bfloat16Products {
   static Rows row_block(Rows x, int64_t first, int64_t count) { return x.row_block(first / 2, bfloat16_pairs(count)); }
   static Left left(ConstMatrix x, Arena& arena) {
     const PairMatrix packed = pairs(x.rows, bfloat16_pairs(x.cols), arena);
+    const PhaseScope phase(Phase::kPacking);
     bfloat16_pack_rows(x, packed);
     return packed;
   }
@@ -102,11 +107,15 @@ struct Bfloat16Products {
     Matrix panel(int64_t, int64_t rows, int64_t keys) const { return {panel_, rows, keys, stride_}; }
     // at is even.
     void finish(ConstMatrix panel, int64_t at) {
+      const PhaseScope phase(Phase::kPacking);
       bfloat16_pack_row_pairs(panel, finished(at / 2, bfloat16_pairs(panel.rows), panel.cols));
     }
     void multiply(ConstMatrix panel, Rows b, Matrix c, Write write) {
       const PairMatrix left(rounded_.data, panel.rows, bfloat16_pairs(panel.cols), rounded_.stride);
-      bfloat16_pack_rows(panel, left);
+      {
+        const PhaseScope phase(Phase::kPacking);
+        bfloat16_pack_rows(panel, left);
+      }
       bfloat16_matmul(left, Transpose::kNo, b, c, write);
     }
     void multiply_transposed(int64_t rows, int64_t keys, Rows b, Matrix c, Write write) {

@@ -5,6 +5,7 @@
 
 #include "lib/attention/tile_products.h"
 #include "lib/ops/dropout.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 namespace {
@@ -52,6 +53,7 @@ class BlockMasks {
     if (rate_ <= 0.0f) return;
     rows_ = saved_ != nullptr ? saved_ + first * bytes_ : own_;
     if (drawn && saved_ != nullptr) return;
+    const PhaseScope phase(Phase::kMasks);
     for (int64_t i = 0; i < count; ++i) {
       dropout_mask_row(key_, rate_, static_cast<uint32_t>(first + i), keys_, rows_ + i * bytes_);
     }
@@ -146,7 +148,10 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
         Products::scores(q.row_block(at, rows), k, key, keys, s);
         float earlier[kTileRows];
         std::fill_n(earlier, rows, 1.0f);
-        activation_->forward(head.tile(s, first + at, key, masks, at), statistics + at * width, earlier);
+        {
+          const PhaseScope phase(Phase::kWeights);
+          activation_->forward(head.tile(s, first + at, key, masks, at), statistics + at * width, earlier);
+        }
         if (key > 0 && std::any_of(earlier, earlier + rows, [](float x) { return x != 1.0f; })) {
           scale_rows(1.0f, earlier, 1, sum, sum);
         }
@@ -196,8 +201,11 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
         const Matrix s = s_tile.panel(at, rows, keys), g = g_tile.panel(at, rows, keys);
         Products::scores(q.row_block(at, rows), k_columns, key, keys, s);  // the same bits as in the forward pass
         Products::scores(d_left.row_block(at, rows), v_columns, key, keys, g);
-        activation_->backward(head.tile(s, first + at, key, masks, at), statistics + at * width, row_dots + at, g,
-                              gradients.d_parameters);
+        {
+          const PhaseScope phase(Phase::kWeights);
+          activation_->backward(head.tile(s, first + at, key, masks, at), statistics + at * width, row_dots + at, g,
+                                gradients.d_parameters);
+        }
         g_tile.multiply(g, k_tile, dq.row_block(at, rows), key == 0 ? Write::kOver : Write::kAdd);
         s_tile.finish(s, at);
         g_tile.finish(g, at);

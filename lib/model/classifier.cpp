@@ -14,6 +14,7 @@
 #include "lib/ops/linear.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 namespace {
@@ -154,6 +155,7 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
     Arena::Scope inner(arena);
     encode(context, example.second, 0, head.in.data + plan_->dim);
   }
+  const PhaseScope phase(Phase::kHead);
   if (config_.pair) combine_pair(*plan_, head.in);
   head_forward(*plan_, parameters_.data(), arena, head);
   return result_of(head.logits, example.label, 1.0f, {});
@@ -180,11 +182,13 @@ ExampleResult Classifier::train(const Example& example, float weight, const Drop
     second = encode(context, example.second, first_id + 1, head.in.data + plan.dim);
     combine_pair(plan, head.in);
   }
-  head_forward(plan, parameters, arena, head);
-
-  const Matrix d_logits = arena.matrix(1, config_.classes);
-  ExampleResult result = result_of(head.logits, example.label, weight, d_logits);
-  const Matrix d_in = head_backward(plan, parameters, head, d_logits, gradients.data(), arena);
+  const auto [result, d_in] = [&] {
+    const PhaseScope phase(Phase::kHead);
+    head_forward(plan, parameters, arena, head);
+    const Matrix d_logits = arena.matrix(1, config_.classes);
+    ExampleResult trained = result_of(head.logits, example.label, weight, d_logits);
+    return std::pair(trained, head_backward(plan, parameters, head, d_logits, gradients.data(), arena));
+  }();
   if (config_.pair) {
     combine_pair_backward(plan, head.in, d_in);
     encode_backward(context, second, d_in.data + plan.dim, gradients.data());

@@ -10,7 +10,7 @@
 #include "lib/training/parallel.h"
 #include "lib/training/pool.h"
 #include "lib/training/prefetch.h"
-#include "lib/util/check.h"
+#include "lib/util/phases.h"
 #include "lib/util/rng.h"
 
 namespace lra {
@@ -65,7 +65,10 @@ struct Trainer::Workspace {
   // The gradients of batch number `batch`, summed; fills leaves.
   GradientTree::Gradients sum(int64_t batch) {
     if (next_batch != batch) next_rows = order.rows(batch);
-    examples = prefetch.take(next_rows);
+    {
+      const PhaseScope phase(Phase::kData);
+      examples = prefetch.take(next_rows);
+    }
     next_batch = batch + 1;
     next_rows = order.rows(next_batch);
     prefetch.begin(next_rows);
@@ -127,6 +130,7 @@ StepResult Trainer::step() {
   const int64_t batch_size = settings_.batch_size;
   work.dropout_key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
   const GradientTree::Gradients summed = work.sum(steps_done_);
+  const PhaseScope phase(Phase::kUpdate);
   const std::span<float> gradients = summed->finish();
 
   StepResult result;
@@ -153,6 +157,7 @@ StepResult Trainer::step() {
   const AdamWSettings adamw{rate.learning_rate, rate.beta1, settings_.beta2, settings_.epsilon, settings_.weight_decay};
   const std::span<float> parameters = model_.parameters();
   parallel_for(std::ssize(work.pieces), [&](int64_t i) {
+    const PhaseScope piece_phase(Phase::kUpdate);
     const Range& range = work.pieces[static_cast<size_t>(i)];
     const auto piece = [&](auto values) {
       return values.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size));
