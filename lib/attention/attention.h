@@ -12,6 +12,7 @@
 #include "lib/attention/spec.h"
 #include "lib/ops/precision.h"
 #include "lib/tensor/arena.h"
+#include "lib/tensor/fork.h"
 #include "lib/tensor/view.h"
 
 namespace lra {
@@ -44,6 +45,7 @@ struct AttentionInput {
   uint32_t example = 0;
   int layer = 0;
   Precision precision = Precision::kFloat32;  // of the products, where a kernel has others
+  const Fork* fork = nullptr;                 // threads to spare; results are the same bits without
 };
 
 struct AttentionGradients {

@@ -35,7 +35,7 @@ class TiledKernel final : public AttentionKernel {
   void head_forward(const AttentionInput& in, int index, Matrix out, float* saved, Arena& arena) const;
   template <class Products>
   void head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
-                     const AttentionGradients& gradients, Arena& arena) const;
+                     const AttentionGradients& gradients, std::span<float* const> d_parameters, Arena& arena) const;
 
   std::vector<KernelParameter> parameters_;
   std::unique_ptr<ScoreActivation> activation_;

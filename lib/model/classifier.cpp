@@ -140,11 +140,11 @@ const AttentionKernel& Classifier::kernel(int layer) const { return *plan_->bloc
 
 void Classifier::initialise(uint64_t seed) { initialise_parameters(config_, *plan_, layout_, seed, parameters_); }
 
-ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
+ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const Fork* fork) const {
   check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
         config_.classes);
   Arena::Scope scope(arena);
-  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena, precision_};
+  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena, precision_, fork};
   HeadState head;
   head.in = arena.matrix(1, plan_->head_in.in);
   {
@@ -162,7 +162,7 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
 }
 
 ExampleResult Classifier::train(const Example& example, float weight, const DropoutSource& dropout,
-                                std::span<float> gradients, Arena& arena) const {
+                                std::span<float> gradients, Arena& arena, const Fork* fork) const {
   check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
         config_.classes);
   check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
@@ -170,7 +170,7 @@ ExampleResult Classifier::train(const Example& example, float weight, const Drop
   Arena::Scope scope(arena);
   const ModelPlan& plan = *plan_;
   const float* parameters = parameters_.data();
-  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena, precision_};
+  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena, precision_, fork};
   // The sequences of a pair draw different masks.
   const uint32_t first_id = config_.pair ? 2 * dropout.example : dropout.example;
 

@@ -46,11 +46,11 @@ class Classifier {
   // Start values of the configuration's `init`, a function of the seed alone.
   void initialise(uint64_t seed);
 
-  // Evaluation: no dropout, nothing saved.
-  ExampleResult evaluate(const Example& example, Arena& arena) const;
+  // Evaluation: no dropout, nothing saved. fork: threads to spare for this example, or null; the result is the same.
+  ExampleResult evaluate(const Example& example, Arena& arena, const Fork* fork = nullptr) const;
   // Training: loss of this example, and gradients of weight * loss added to `gradients` (layout().size() floats).
   ExampleResult train(const Example& example, float weight, const DropoutSource& dropout, std::span<float> gradients,
-                      Arena& arena) const;
+                      Arena& arena, const Fork* fork = nullptr) const;
 
   // Products executed for one example, 2 a multiply-add; dense: as exact dense attention would need.
   double flops(const Example& example, bool training, bool dense) const;

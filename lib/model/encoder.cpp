@@ -69,6 +69,7 @@ AttentionInput attention_input(const EncoderContext& c, const BlockPlan& plan, c
   in.example = example;
   in.layer = layer;
   in.precision = c.precision;
+  in.fork = c.fork;
   return in;
 }
 

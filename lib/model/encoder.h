@@ -21,6 +21,7 @@ struct EncoderContext {
   std::array<uint32_t, 2> dropout_key;
   Arena& arena;
   Precision precision;
+  const Fork* fork;  // threads to spare, or null
 };
 
 // What a block leaves for its backward pass. Matrices lie in the arena.
