@@ -143,13 +143,16 @@ int run(int argc, char** argv) {
   const double seconds = number<double>(arguments, "seconds", 0.01, 3600);
   const bool json = arguments.count("json") != 0;
   if (mode == "peak") {
-    const double peak = measure_fma_peak(threads, seconds);
+    const double peak = measure_fma_peak(threads, seconds), bfloat16 = measure_bfloat16_peak(threads, seconds);
     if (json) {
-      fmt::print("{}\n",
-                 dump_json({{"threads", threads}, {"peak_gflops", peak}, {"instruction_set", instruction_set()}}));
+      fmt::print("{}\n", dump_json({{"threads", threads},
+                                    {"peak_gflops", peak},
+                                    {"bfloat16_peak_gflops", bfloat16 > 0.0 ? Json(bfloat16) : Json(nullptr)},
+                                    {"instruction_set", instruction_set()}}));
     } else {
       fmt::print("{:.1f} GFLOP/s float32 FMA on {} thread{} ({}, {})\n", peak, threads, threads == 1 ? "" : "s",
                  cpu_name(), instruction_set());
+      if (bfloat16 > 0.0) fmt::print("{:.1f} GFLOP/s bfloat16 products with float32 sums\n", bfloat16);
     }
     return 0;
   }
