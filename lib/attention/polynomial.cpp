@@ -168,8 +168,8 @@ std::unique_ptr<AttentionKernel> quadratic_form(const AttentionSpec& spec, const
                                        std::make_unique<Polynomial>(spec, shape));
 }
 
-// form=auto of powers that have both: for each sequence the one with fewer operations. The choice is a function of
-// what both passes know, so that backward finds what forward left.
+// form=auto of the powers that have both: for each sequence the form with fewer operations, the quadratic one where
+// weights are dropped.
 class PolynomialAutoKernel final : public AttentionKernel {
  public:
   PolynomialAutoKernel(const AttentionShape& shape, const AttentionSpec& spec)
@@ -194,8 +194,8 @@ class PolynomialAutoKernel final : public AttentionKernel {
   }
 
  private:
-  // Forward 4 N F D operations against 4 N N D. With the backward pass the linear form gains already from N = 6/7 F on
-  // (12 against 14), but a kernel must not change its form between training and evaluation for that little.
+  // Forward 4 N F D operations against 4 N² D. With the backward pass it is 12 against 14, but saved_floats and
+  // backward have to find what forward chose, and know tokens and dropout alone.
   const AttentionKernel& chosen(int64_t tokens, float dropout) const {
     if (dropout > 0.0f || tokens <= linear_.features()) return *quadratic_;
     return linear_;
@@ -224,29 +224,28 @@ void validate(const AttentionSpec& spec) {
 
 AttentionFamily polynomial_family() {
   using Kind = AttentionOption::Kind;
-  return {
-      .name = "polynomial",
-      .options = {{"power", Kind::kInteger, "3", {}, "exponent q, 1 to 8"},
-                  {"scale", Kind::kText, "16", {}, "divisor c: a positive number, sqrt, n or moment"},
-                  {"length", Kind::kChoice, "real", {"real", "max"}, "n of the scale: real keys or padded length"},
-                  {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"},
-                  {"form",
-                   Kind::kChoice,
-                   "auto",
-                   {"auto", "quadratic", "linear"},
-                   "linear time for power 1 and 2, without attention dropout; auto: where it is exact and cheaper"}},
-      .idea = "x^q / c, not normalised: keeps the Frobenius norm of P at O(sqrt N)",
-      .source = "arXiv 2410.18613",
-      .kind = "elementwise",
-      .validate = validate,
-      .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
-        const std::string& form = spec.get("form");
-        if (form == "linear") return std::make_unique<PolynomialLinearKernel>(shape, spec);
-        if (form == "quadratic" || spec.integer("power") > PolynomialLinearKernel::kLargestPower) {
-          return quadratic_form(spec, shape);
-        }
-        return std::make_unique<PolynomialAutoKernel>(shape, spec);
-      }};
+  return {.name = "polynomial",
+          .options = {{"power", Kind::kInteger, "3", {}, "exponent q, 1 to 8"},
+                      {"scale", Kind::kText, "16", {}, "divisor c: a positive number, sqrt, n or moment"},
+                      {"length", Kind::kChoice, "real", {"real", "max"}, "n of the scale: real keys or padded length"},
+                      {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"},
+                      {"form",
+                       Kind::kChoice,
+                       "auto",
+                       {"auto", "quadratic", "linear"},
+                       "linear: in linear time, power 1 and 2, no dropout; auto: where exact and cheaper"}},
+          .idea = "x^q / c, not normalised: keeps the Frobenius norm of P at O(sqrt N)",
+          .source = "arXiv 2410.18613",
+          .kind = "elementwise",
+          .validate = validate,
+          .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
+            const std::string& form = spec.get("form");
+            if (form == "linear") return std::make_unique<PolynomialLinearKernel>(shape, spec);
+            if (form == "quadratic" || spec.integer("power") > PolynomialLinearKernel::kLargestPower) {
+              return quadratic_form(spec, shape);
+            }
+            return std::make_unique<PolynomialAutoKernel>(shape, spec);
+          }};
 }
 
 }  // namespace lra

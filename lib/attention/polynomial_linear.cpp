@@ -11,8 +11,9 @@ namespace lra {
 namespace {
 
 // Tokens of a chunk: whole blocks of rows and whole panels of the small products. At D = 32 the square features of one
-// take 230 KiB, beside three matrices (F, D) of 66 KiB.
+// take 231 KiB, beside at most three matrices (F, D) of 66 KiB. 32 to 192 tokens take the same time within 10 %.
 constexpr int64_t kChunk = 96;
+static_assert(kChunk % kTileRows == 0);
 
 template <class Body>
 void for_each_chunk(int64_t tokens, const Body& body) {
@@ -44,8 +45,8 @@ class PaddedRows {
   Matrix buffer_;
 };
 
-// Features of a chunk of tokens X (count, D), and their products. Both powers have the same members; W is D in whole
-// vectors, and columns of M beyond D are 0.
+// FirstPower and SecondPower: the features of a chunk of tokens X (count, D), and their products. Both have the same
+// members, said at the first. W is D in whole vectors; columns of M and Y beyond D are 0.
 
 class FirstPower {  // phi(x) = x
  public:
@@ -229,8 +230,11 @@ void PolynomialLinearKernel::forward(const AttentionInput& in, Matrix out, float
         saved == nullptr ? arena.matrix(features_, width) : Matrix(saved + index * features_ * width, features_, width);
     const Head head = head_of(in, options_, d, index, map);
     const Matrix head_out = out.col_block(index * d, d);
-    options_.power() == 1 ? forward_head<FirstPower>(head, head_out, arena)
-                          : forward_head<SecondPower>(head, head_out, arena);
+    if (options_.power() == 1) {
+      forward_head<FirstPower>(head, head_out, arena);
+    } else {
+      forward_head<SecondPower>(head, head_out, arena);
+    }
   }
 }
 
@@ -246,8 +250,11 @@ void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, con
     const HeadGradients of_head = {gradients.d_out.col_block(index * d, d), gradients.dq.col_block(index * d, d),
                                    gradients.dk.col_block(index * d, d), gradients.dv.col_block(index * d, d),
                                    options_.learnt_gain() ? gradients.d_parameters[0] + index : nullptr};
-    options_.power() == 1 ? backward_head<FirstPower>(head, of_head, arena)
-                          : backward_head<SecondPower>(head, of_head, arena);
+    if (options_.power() == 1) {
+      backward_head<FirstPower>(head, of_head, arena);
+    } else {
+      backward_head<SecondPower>(head, of_head, arena);
+    }
   }
 }
 
