@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lib/attention/spec.h"
+#include "lib/ops/precision.h"
 #include "lib/tensor/arena.h"
+#include "lib/tensor/fork.h"
 #include "lib/tensor/view.h"
 
 namespace lra {
@@ -42,6 +44,8 @@ struct AttentionInput {
   std::array<uint32_t, 2> dropout_key{};     // see lib/ops/dropout.h
   uint32_t example = 0;
   int layer = 0;
+  Precision precision = Precision::kFloat32;  // of the products, where a kernel has others
+  const Fork* fork = nullptr;                 // threads to spare; results are the same bits without
 };
 
 struct AttentionGradients {

@@ -224,26 +224,26 @@ int64_t PolynomialLinearKernel::saved_floats(int64_t, float) const {
 void PolynomialLinearKernel::forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const {
   if (in.q.rows == 0) return;
   const int64_t d = shape().head_dim, width = padded_width(d);
-  for (int index = 0; index < shape().heads; ++index) {
-    const Arena::Scope scope(arena);
-    const Matrix map =
-        saved == nullptr ? arena.matrix(features_, width) : Matrix(saved + index * features_ * width, features_, width);
+  run_parts(in.fork, shape().heads, arena, [&](int64_t part, Arena& scratch) {
+    const int index = static_cast<int>(part);
+    const Matrix map = saved == nullptr ? scratch.matrix(features_, width)
+                                        : Matrix(saved + index * features_ * width, features_, width);
     const Head head = head_of(in, options_, d, index, map);
     const Matrix head_out = out.col_block(index * d, d);
     if (options_.power() == 1) {
-      forward_head<FirstPower>(head, head_out, arena);
+      forward_head<FirstPower>(head, head_out, scratch);
     } else {
-      forward_head<SecondPower>(head, head_out, arena);
+      forward_head<SecondPower>(head, head_out, scratch);
     }
-  }
+  });
 }
 
 void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, const float* saved,
                                       const AttentionGradients& gradients, Arena& arena) const {
   if (in.q.rows == 0) return;
   const int64_t d = shape().head_dim, width = padded_width(d);
-  for (int index = 0; index < shape().heads; ++index) {
-    const Arena::Scope scope(arena);
+  run_parts(in.fork, shape().heads, arena, [&](int64_t part, Arena& scratch) {
+    const int index = static_cast<int>(part);
     // Only read.
     const Matrix map(const_cast<float*>(saved) + index * features_ * width, features_, width);
     const Head head = head_of(in, options_, d, index, map);
@@ -251,11 +251,11 @@ void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, con
                                    gradients.dk.col_block(index * d, d), gradients.dv.col_block(index * d, d),
                                    options_.learnt_gain() ? gradients.d_parameters[0] + index : nullptr};
     if (options_.power() == 1) {
-      backward_head<FirstPower>(head, of_head, arena);
+      backward_head<FirstPower>(head, of_head, scratch);
     } else {
-      backward_head<SecondPower>(head, of_head, arena);
+      backward_head<SecondPower>(head, of_head, scratch);
     }
-  }
+  });
 }
 
 double PolynomialLinearKernel::flops(int64_t tokens, bool training, float) const {

@@ -2,6 +2,7 @@
 
 #include "lib/attention/tile_matmul.h"
 #include "lib/util/check.h"
+#include "lib/util/phases.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/attention/square_features.cpp"
@@ -79,6 +80,7 @@ void square_feature_weights(int64_t d, float* weights) {
 void square_features(const float* panels, int64_t d, Matrix features) {
   check(features.rows == square_feature_count(d) && features.cols == padded_columns(features.cols),
         "square features of width {} into ({}, {})", d, features.rows, features.cols);
+  const PhaseScope phase(Phase::kWeights);
   HWY_DYNAMIC_DISPATCH(square_features)(panels, padded_columns(1), d, features);
 }
 
@@ -86,6 +88,7 @@ void square_features_backward(const float* panels, ConstMatrix d_features, Matri
   check(d_features.rows == square_feature_count(dx.rows) && dx.cols == padded_columns(dx.cols) &&
             d_features.cols == dx.cols,
         "gradient of square features ({}, {}) into ({}, {})", d_features.rows, d_features.cols, dx.rows, dx.cols);
+  const PhaseScope phase(Phase::kWeights);
   HWY_DYNAMIC_DISPATCH(square_features_backward)(panels, padded_columns(1), d_features, dx);
 }
 

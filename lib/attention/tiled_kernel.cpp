@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/attention/row_kernels.h"
-#include "lib/attention/tile_matmul.h"
+#include "lib/attention/tile_products.h"
 #include "lib/ops/dropout.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 namespace {
@@ -35,41 +35,42 @@ struct SavedHead {
   }
 };
 
-// The masks of a block of rows; none without dropout.
-class BlockMasks {
+// The dropout mask of a block of queries and a tile of keys.
+class TileMask {
  public:
-  // saved: the rows of the whole head, or null.
-  BlockMasks(const AttentionInput& in, int head, int64_t block, uint8_t* saved, Arena& arena)
-      : rate_(in.dropout), keys_(in.q.rows), bytes_(mask_bytes(keys_)), saved_(saved) {
+  // saved: the rows of the whole head, or null; then there is memory for queries x keys here.
+  TileMask(const AttentionInput& in, int head, uint8_t* saved, int64_t queries, int64_t keys, Arena& arena)
+      : rate_(in.dropout), saved_(saved), stride_(mask_bytes(saved != nullptr ? in.q.rows : keys)) {
     if (rate_ <= 0.0f) return;
     key_ = {in.dropout_key, dropout_site(DropoutSite::kAttention, in.layer, head), in.example};
-    if (saved_ == nullptr) own_ = reinterpret_cast<uint8_t*>(arena.floats(block * bytes_ / 4 + kMaskSlack));
+    if (saved_ == nullptr) own_ = reinterpret_cast<uint8_t*>(arena.floats(queries * stride_ / 4 + kMaskSlack));
   }
-  // Entry (row, key 0) of the rows at hand, or null.
-  const uint8_t* rows() const { return rows_; }
-  int64_t stride() const { return bytes_; }
-  // Draws the rows first … first + count - 1, or finds them where the forward pass left them.
-  void take(int64_t first, int64_t count, bool drawn) {
+  // Draws it, or finds it where the forward pass left it.
+  void take(int64_t query, int64_t queries, int64_t key, int64_t keys, bool is_saved) {
     if (rate_ <= 0.0f) return;
-    rows_ = saved_ != nullptr ? saved_ + first * bytes_ : own_;
-    if (drawn && saved_ != nullptr) return;
-    for (int64_t i = 0; i < count; ++i) {
-      dropout_mask_row(key_, rate_, static_cast<uint32_t>(first + i), keys_, rows_ + i * bytes_);
-    }
+    bits_ = saved_ != nullptr ? saved_ + query * stride_ + key / 8 : own_;
+    if (is_saved && saved_ != nullptr) return;
+    const PhaseScope phase(Phase::kMasks);
+    dropout_mask(key_, rate_, query, key, queries, keys, bits_, stride_);
   }
-  float scale() const { return rate_ > 0.0f ? dropout_scale(rate_) : 1.0f; }
+  // Of query number `row` of the block, or null.
+  const uint8_t* row(int64_t row) const { return bits_ == nullptr ? nullptr : bits_ + row * stride_; }
+  int64_t stride() const { return stride_; }
 
  private:
   float rate_;
-  int64_t keys_, bytes_;
+  uint8_t* saved_;
+  int64_t stride_;
   DropoutKey key_;
-  uint8_t *saved_, *own_ = nullptr, *rows_ = nullptr;
+  uint8_t *own_ = nullptr, *bits_ = nullptr;
 };
+
+float mask_scale(const AttentionInput& in) { return in.dropout > 0.0f ? dropout_scale(in.dropout) : 1.0f; }
 
 // What both passes need of a head.
 struct Head {
   int index;
-  int64_t n, d, width;  // tokens, head width, the same in whole vectors
+  int64_t n, d;  // tokens, head width
   float score_scale;
   ConstMatrix q, k, v;
   const AttentionInput& in;
@@ -78,38 +79,52 @@ struct Head {
       : index(head),
         n(input.q.rows),
         d(shape.head_dim),
-        width(padded_width(d)),
         score_scale(1.0f / std::sqrt(static_cast<float>(d))),
         q(input.q.col_block(head * d, d)),
         k(input.k.col_block(head * d, d)),
         v(input.v.col_block(head * d, d)),
         in(input) {}
 
-  // Rows first … of the masks at hand, against the keys from `key` on.
-  ScoreTile tile(Matrix s, int64_t query, int64_t key, const BlockMasks& masks, int64_t first) const {
-    const uint8_t* kept = masks.rows() == nullptr ? nullptr : masks.rows() + first * masks.stride() + key / 8;
-    return {n, query, key, index, in.parameters, s, kept, masks.stride()};
-  }
-  // Queries first … first + count - 1, scaled: (count, D).
-  Matrix scaled_queries(int64_t first, int64_t count, float* memory) const {
-    const Matrix scaled(memory, count, d);
-    scale_rows(score_scale, nullptr, 0, q.row_block(first, count), scaled);
-    return scaled;
-  }
-  float* transposed(ConstMatrix x, Arena& arena) const {
-    float* panels = arena.floats(padded_columns(n) * d);
-    pack_transposed(x, panels);
-    return panels;
-  }
-  ConstMatrix padded(ConstMatrix x, Arena& arena) const {
-    const Matrix rows = arena.matrix(x.rows, width);
-    scale_rows(1.0f, nullptr, 0, x, rows);
-    return rows;
+  // Scores of the queries from `query` on, which are those of the mask from row number `at` on.
+  ScoreTile tile(Matrix s, int64_t query, int64_t key, const TileMask* mask, int64_t at) const {
+    return {n,
+            query,
+            key,
+            index,
+            in.parameters,
+            s,
+            mask == nullptr ? nullptr : mask->row(at),
+            mask == nullptr ? 0 : mask->stride()};
   }
 };
 
-// Rows of a tile apart by an odd number of cache lines, so that they do not share cache sets.
-int64_t tile_stride(int64_t keys) { return (padded_columns(keys) + 31) / 32 * 32 + 16; }
+// Gradients of the kernel's parameters, from parts that may be computed side by side, summed in the order of the parts.
+class ParameterSums {
+ public:
+  ParameterSums(std::span<const KernelParameter> parameters, int64_t parts, Arena& arena) : parameters_(parameters) {
+    for (int64_t i = 0; i < parts; ++i) {
+      for (const KernelParameter& parameter : parameters) {
+        pointers_.push_back(arena.floats(std::ssize(parameter.init)));
+        std::fill_n(pointers_.back(), parameter.init.size(), 0.0f);
+      }
+    }
+  }
+  std::span<float* const> part(int64_t i) const {
+    return std::span(pointers_).subspan(static_cast<size_t>(i) * parameters_.size(), parameters_.size());
+  }
+  // totals as AttentionGradients::d_parameters.
+  void add_to(std::span<float* const> totals) const {
+    for (size_t i = 0; i < pointers_.size(); ++i) {
+      const size_t which = i % parameters_.size();
+      if (totals[which] == nullptr) continue;
+      for (size_t j = 0; j < parameters_[which].init.size(); ++j) totals[which][j] += pointers_[i][j];
+    }
+  }
+
+ private:
+  std::span<const KernelParameter> parameters_;
+  std::vector<float*> pointers_;
+};
 
 // Calls body(first, count) for pieces of at most `step` of 0 … n - 1.
 template <class Body>
@@ -137,102 +152,156 @@ int64_t TiledKernel::saved_floats(int64_t tokens, float dropout) const {
   return shape().heads * SavedHead::floats(tokens, activation_->statistics(), dropout);
 }
 
-void TiledKernel::forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const {
-  const int64_t n = in.q.rows;
+template <class Products>
+void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, float* saved, Arena& arena) const {
+  const Head head(in, shape(), index);
+  const int64_t n = head.n, d = head.d;
   const Sizes size = sizes(n);
+  const int64_t widest = std::min(size.keys, n);
   const int width = activation_->statistics();
-  for (int index = 0; index < shape().heads; ++index) {
-    const Arena::Scope scope(arena);
-    const Head head(in, shape(), index);
-    const SavedHead kept(saved, index, n, width, in.dropout);
-    const float* k = head.transposed(head.k, arena);
-    const ConstMatrix v = head.padded(head.v, arena);
-    float* scaled = arena.floats(size.queries * head.d);
-    const int64_t stride = tile_stride(std::min(size.keys, n));
-    float* tile = arena.floats(kTileRows * stride);
-    const Matrix sums = arena.matrix(size.queries, head.width);
-    float* own_statistics = arena.floats(size.queries * width);
-    BlockMasks masks(in, index, size.queries, kept.mask, arena);
-    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
-      const Matrix q = head.scaled_queries(first, count, scaled);
-      masks.take(first, count, false);
-      float* statistics = kept.statistics != nullptr ? kept.statistics + first * width : own_statistics;
-      const ScoreTile block = head.tile(Matrix(nullptr, count, 0), first, 0, masks, 0);
-      activation_->forward_begin(block, statistics);
-      for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
-        for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
-          const Matrix s(tile, rows, keys, stride);
-          tile_scores(q.row_block(at, rows), k, key, keys, s);
-          float earlier[kTileRows];
-          std::fill_n(earlier, rows, 1.0f);
-          activation_->forward(head.tile(s, first + at, key, masks, at), statistics + at * width, earlier);
-          if (key > 0 && std::any_of(earlier, earlier + rows, [](float x) { return x != 1.0f; })) {
-            scale_rows(1.0f, earlier, 1, sums.row_block(at, rows), sums.row_block(at, rows));
-          }
-          tile_matmul(s, Transpose::kNo, v.row_block(key, keys), sums.row_block(at, rows),
-                      key == 0 ? Write::kOver : Write::kAdd);
-        });
+  const SavedHead kept(saved, index, n, width, in.dropout);
+  const auto k = Products::columns(head.k, arena);
+  const auto v = Products::rows(head.v, arena);
+
+  const auto block = [&](int64_t number, Arena& scratch) {
+    const int64_t first = number * size.queries, count = std::min(size.queries, n - first);
+    const Matrix scaled = scratch.matrix(count, d), sums = scratch.matrix(count, Products::width(d));
+    scale_rows(head.score_scale, nullptr, 0, head.q.row_block(first, count), scaled);
+    const auto q = Products::left(scaled, scratch);
+    float* statistics = kept.statistics != nullptr ? kept.statistics + first * width : scratch.floats(count * width);
+    typename Products::Tile tile(kTileRows, widest, scratch);
+    TileMask mask(in, index, kept.mask, count, widest, scratch);
+    const ScoreTile rows_only = head.tile(Matrix(nullptr, count, 0), first, 0, nullptr, 0);
+    activation_->forward_begin(rows_only, statistics);
+    for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+      mask.take(first, count, key, keys, false);
+      const auto values = Products::row_block(v, key, keys);
+      for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+        const Matrix s = tile.panel(0, rows, keys), sum = sums.row_block(at, rows);
+        Products::scores(q.row_block(at, rows), k, key, keys, s);
+        float earlier[kTileRows];
+        std::fill_n(earlier, rows, 1.0f);
+        {
+          const PhaseScope phase(Phase::kWeights);
+          activation_->forward(head.tile(s, first + at, key, &mask, at), statistics + at * width, earlier);
+        }
+        if (key > 0 && std::any_of(earlier, earlier + rows, [](float x) { return x != 1.0f; })) {
+          scale_rows(1.0f, earlier, 1, sum, sum);
+        }
+        tile.multiply(s, values, sum, key == 0 ? Write::kOver : Write::kAdd);
       });
-      activation_->forward_end(block, statistics);
-      scale_rows(masks.scale(), statistics, width, sums.row_block(0, count).col_block(0, head.d),
-                 out.row_block(first, count).col_block(index * head.d, head.d));
+    });
+    activation_->forward_end(rows_only, statistics);
+    scale_rows(mask_scale(in), statistics, width, sums.col_block(0, d),
+               out.row_block(first, count).col_block(index * d, d));
+  };
+  run_parts(in.fork, (n + size.queries - 1) / size.queries, arena, block);
+}
+
+// Tiles of keys are the outer loop: the gradients of a tile's keys and values are complete when it has met all queries,
+// and those of the queries are summed over the tiles in their order.
+template <class Products>
+void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
+                                const AttentionGradients& gradients, std::span<float* const> d_parameters,
+                                Arena& arena) const {
+  const Head head(in, shape(), index);
+  const int64_t n = head.n, d = head.d, padded = Products::width(d);
+  const Sizes size = sizes(n);
+  const int64_t widest = std::min(size.keys, n);
+  const int width = activation_->statistics();
+  const SavedHead kept(const_cast<float*>(saved), index, n, width, in.dropout);
+  const auto k_columns = Products::columns(head.k, arena);
+  const auto v_columns = Products::columns(head.v, arena);
+  const auto k_rows = Products::rows(head.k, arena);
+  const ConstMatrix d_out = gradients.d_out.col_block(index * d, d);
+  const Matrix scaled = arena.matrix(n, d);    // queries
+  const Matrix d_scaled = arena.matrix(n, d);  // factor * dropout scale * dO
+  float* row_dots = arena.floats(n);
+  scale_rows(head.score_scale, nullptr, 0, head.q, scaled);
+  scale_rows(mask_scale(in), kept.statistics, width, d_out, d_scaled);
+  dot_rows(d_out, out.col_block(index * d, d), row_dots);
+  const auto q = Products::left(scaled, arena), d_left = Products::left(d_scaled, arena);
+  const auto q_rows = Products::rows(scaled, arena), d_rows = Products::rows(d_scaled, arena);
+
+  // One tile of keys with all queries. Adds to dq if it says so.
+  const auto tile = [&](int64_t key, Matrix dq, Write dq_write, std::span<float* const> d_tile_parameters,
+                        Arena& scratch) {
+    const int64_t keys = std::min(size.keys, n - key);
+    const auto k_tile = Products::row_block(k_rows, key, keys);
+    const Matrix dk = scratch.matrix(keys, padded), dv = scratch.matrix(keys, padded);
+    typename Products::Tile s_tile(size.queries, widest, scratch), g_tile(size.queries, widest, scratch);
+    TileMask mask(in, index, kept.mask, size.queries, widest, scratch);
+    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
+      mask.take(first, count, key, keys, true);
+      for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+        const int64_t query = first + at;
+        const Matrix s = s_tile.panel(at, rows, keys), g = g_tile.panel(at, rows, keys);
+        Products::scores(q.row_block(query, rows), k_columns, key, keys, s);  // the same bits as in the forward pass
+        Products::scores(d_left.row_block(query, rows), v_columns, key, keys, g);
+        {
+          const PhaseScope phase(Phase::kWeights);
+          activation_->backward(head.tile(s, query, key, &mask, at), kept.statistics + query * width, row_dots + query,
+                                g, d_tile_parameters);
+        }
+        g_tile.multiply(g, k_tile, dq.row_block(query, rows), dq_write);
+        s_tile.finish(s, at);
+        g_tile.finish(g, at);
+      });
+      const Write write = first == 0 ? Write::kOver : Write::kAdd;
+      s_tile.multiply_transposed(count, keys, Products::row_block(d_rows, first, count), dv, write);
+      g_tile.multiply_transposed(count, keys, Products::row_block(q_rows, first, count), dk, write);
+    });
+    scale_rows(1.0f, nullptr, 0, dk.col_block(0, d), gradients.dk.row_block(key, keys).col_block(index * d, d));
+    scale_rows(1.0f, nullptr, 0, dv.col_block(0, d), gradients.dv.row_block(key, keys).col_block(index * d, d));
+  };
+
+  const Matrix dq = arena.matrix(n, padded);
+  const int64_t tiles = (n + size.keys - 1) / size.keys;
+  const ParameterSums d_tiles(parameters_, tiles, arena);
+  if (in.fork == nullptr) {
+    for (int64_t i = 0; i < tiles; ++i) {
+      const Arena::Scope scope(arena);
+      tile(i * size.keys, dq, i == 0 ? Write::kOver : Write::kAdd, d_tiles.part(i), arena);
+    }
+  } else {
+    // Some tiles side by side, each with a dq of its own.
+    constexpr int64_t kGroup = 16;
+    const Matrix parts = arena.matrix(std::min(kGroup, tiles) * n, padded);
+    for_each_piece(tiles, kGroup, [&](int64_t first, int64_t count) {
+      in.fork->run(count, [&](int64_t i, Arena& scratch) {
+        tile((first + i) * size.keys, parts.row_block(i * n, n), Write::kOver, d_tiles.part(first + i), scratch);
+      });
+      for (int64_t i = 0; i < count; ++i) {
+        add_rows(parts.row_block(i * n, n), dq, first + i == 0 ? Write::kOver : Write::kAdd);
+      }
     });
   }
+  d_tiles.add_to(d_parameters);
+  scale_rows(head.score_scale, nullptr, 0, dq.col_block(0, d), gradients.dq.col_block(index * d, d));
+}
+
+void TiledKernel::forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const {
+  run_parts(in.fork, shape().heads, arena, [&](int64_t head, Arena& scratch) {
+    if (in.precision == Precision::kBfloat16) {
+      head_forward<Bfloat16Products>(in, static_cast<int>(head), out, saved, scratch);
+    } else {
+      head_forward<Float32Products>(in, static_cast<int>(head), out, saved, scratch);
+    }
+  });
 }
 
 void TiledKernel::backward(const AttentionInput& in, ConstMatrix out, const float* saved,
                            const AttentionGradients& gradients, Arena& arena) const {
-  const int64_t n = in.q.rows;
-  const Sizes size = sizes(n);
-  const int width = activation_->statistics();
-  for (int index = 0; index < shape().heads; ++index) {
-    const Arena::Scope scope(arena);
-    const Head head(in, shape(), index);
-    const SavedHead kept(const_cast<float*>(saved), index, n, width, in.dropout);
-    const float* k_columns = head.transposed(head.k, arena);
-    const float* v_columns = head.transposed(head.v, arena);
-    const ConstMatrix k_rows = head.padded(head.k, arena);
-    const Matrix dk = arena.matrix(n, head.width), dv = arena.matrix(n, head.width);
-    float* scaled = arena.floats(size.queries * head.d);
-    const Matrix q_rows = arena.matrix(size.queries, head.width);  // scaled queries
-    const Matrix d_rows = arena.matrix(size.queries, head.width);  // factor * dropout scale * dO
-    const Matrix dq = arena.matrix(size.queries, head.width);
-    const int64_t stride = tile_stride(std::min(size.keys, n));
-    float* s_tile = arena.floats(size.queries * stride);
-    float* g_tile = arena.floats(size.queries * stride);
-    float* row_dots = arena.floats(size.queries);
-    BlockMasks masks(in, index, size.queries, kept.mask, arena);
-    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
-      const float* statistics = kept.statistics + first * width;
-      const Matrix q = head.scaled_queries(first, count, scaled);
-      const ConstMatrix d_out = gradients.d_out.row_block(first, count).col_block(index * head.d, head.d);
-      scale_rows(1.0f, nullptr, 0, q, q_rows.row_block(0, count));
-      scale_rows(masks.scale(), statistics, width, d_out, d_rows.row_block(0, count));
-      dot_rows(d_out, out.row_block(first, count).col_block(index * head.d, head.d), row_dots);
-      masks.take(first, count, true);
-      for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
-        const Matrix s(s_tile, count, keys, stride), g(g_tile, count, keys, stride);
-        for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
-          // The same bits as in the forward pass.
-          tile_scores(q.row_block(at, rows), k_columns, key, keys, s.row_block(at, rows));
-          tile_scores(d_rows.row_block(at, rows).col_block(0, head.d), v_columns, key, keys, g.row_block(at, rows));
-          activation_->backward(head.tile(s.row_block(at, rows), first + at, key, masks, at), statistics + at * width,
-                                row_dots + at, g.row_block(at, rows), gradients.d_parameters);
-          tile_matmul(g.row_block(at, rows), Transpose::kNo, k_rows.row_block(key, keys), dq.row_block(at, rows),
-                      key == 0 ? Write::kOver : Write::kAdd);
-        });
-        const Write write = first == 0 ? Write::kOver : Write::kAdd;
-        tile_matmul(s, Transpose::kYes, d_rows.row_block(0, count), dv.row_block(key, keys), write);
-        tile_matmul(g, Transpose::kYes, q_rows.row_block(0, count), dk.row_block(key, keys), write);
-      });
-      scale_rows(head.score_scale, nullptr, 0, dq.row_block(0, count).col_block(0, head.d),
-                 gradients.dq.row_block(first, count).col_block(index * head.d, head.d));
-    });
-    for (int64_t i = 0; i < n; ++i) {
-      std::copy_n(dk.row(i), head.d, gradients.dk.row(i) + index * head.d);
-      std::copy_n(dv.row(i), head.d, gradients.dv.row(i) + index * head.d);
+  const Arena::Scope scope(arena);
+  const ParameterSums d_heads(parameters_, shape().heads, arena);
+  run_parts(in.fork, shape().heads, arena, [&](int64_t head, Arena& scratch) {
+    if (in.precision == Precision::kBfloat16) {
+      head_backward<Bfloat16Products>(in, static_cast<int>(head), out, saved, gradients, d_heads.part(head), scratch);
+    } else {
+      head_backward<Float32Products>(in, static_cast<int>(head), out, saved, gradients, d_heads.part(head), scratch);
     }
-  }
+  });
+  d_heads.add_to(gradients.d_parameters);
 }
 
 double TiledKernel::flops(int64_t tokens, bool training, float dropout) const { return dense_flops(tokens, training); }

@@ -30,6 +30,13 @@ class TiledKernel final : public AttentionKernel {
   Sizes sizes(int64_t tokens) const;
 
  private:
+  // One head, by the products of tile_products.h.
+  template <class Products>
+  void head_forward(const AttentionInput& in, int index, Matrix out, float* saved, Arena& arena) const;
+  template <class Products>
+  void head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
+                     const AttentionGradients& gradients, std::span<float* const> d_parameters, Arena& arena) const;
+
   std::vector<KernelParameter> parameters_;
   std::unique_ptr<ScoreActivation> activation_;
 };

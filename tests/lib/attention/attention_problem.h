@@ -28,6 +28,8 @@ struct Problem {
   AttentionSpec spec;
   int64_t n;
   float dropout;
+  Precision precision = Precision::kFloat32;
+  const Fork* fork = nullptr;
   std::unique_ptr<AttentionKernel> kernel;
   std::vector<float> qkv, d_out;
   std::vector<std::vector<float>> parameters;
@@ -63,6 +65,8 @@ struct Problem {
     in.dropout_key = kKey;
     in.example = kExample;
     in.layer = kLayer;
+    in.precision = precision;
+    in.fork = fork;
     return in;
   }
 };

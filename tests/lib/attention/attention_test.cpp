@@ -9,6 +9,7 @@
 #include "lib/attention/families.h"
 #include "lib/attention/tile_matmul.h"
 #include "lib/attention/tiled_kernel.h"
+#include "lib/ops/bfloat16.h"
 #include "tests/lib/attention/attention_problem.h"
 #include "tests/support/compare.h"
 #include "tests/support/targets.h"
@@ -65,6 +66,34 @@ TEST_P(AgainstReference, ForwardAndBackward) {
 INSTANTIATE_TEST_SUITE_P(Families, AgainstReference,
                          testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 600),
                                           testing::Values(5, 32), testing::Values(0.0f, 0.3f)));
+
+// The products in bfloat16; its tolerance is that of rounded weights, which large powers of scores multiply.
+TEST(Bfloat16, AgreesWithReference) {
+  if (!bfloat16_supported()) GTEST_SKIP() << "this processor has no AVX-512 BF16";
+  for (const char* text : {"softmax", "polynomial:power=1,scale=sqrt,form=quadratic", "polynomial:power=3,scale=16"}) {
+    for (const int64_t n : {1, 15, 97, 601}) {
+      for (const int d : {5, 32}) {
+        for (const float dropout : {0.0f, 0.3f}) {
+          Problem p(text, n, 2, d, dropout);
+          p.precision = Precision::kBfloat16;
+          const Result got = run(p);
+          const DoubleProblem expected(p);
+          const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
+          const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted,
+                                   const char* name) {
+            const double magnitude = std::max(largest(wanted), 1.0);
+            expect_close(actual, wanted, tolerance(NumberType::kBfloat16, n, magnitude),
+                         std::string(text) + " N=" + std::to_string(n) + " " + name);
+          };
+          compare(got.out, ref::attention_forward(expected.problem), "out");
+          compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
+          compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
+          compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+        }
+      }
+    }
+  }
+}
 
 // d(sum of out * d_out) by central differences in double.
 TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
@@ -129,6 +158,40 @@ TEST(AttentionDriver, SameBitsWithAndWithoutSavingAndOnDirtyScratch) {
     std::vector<float> out(p.n * p.width());
     p.kernel->forward(in, {out.data(), p.n, p.width()}, nullptr, arena);
     EXPECT_EQ(out, first.out) << text;
+  }
+}
+
+// Runs the parts backwards, each with scratch full of NaN.
+class BackwardsFork final : public Fork {
+ public:
+  void run(int64_t n, const std::function<void(int64_t, Arena&)>& body) const override {
+    for (int64_t i = n - 1; i >= 0; --i) {
+      Arena arena;
+      std::fill_n(arena.floats(1 << 20), 1 << 20, NAN);
+      arena.reset();
+      body(i, arena);
+    }
+  }
+};
+
+TEST(AttentionDriver, SameBitsInParts) {
+  const BackwardsFork fork;
+  for (const char* text : {"softmax", "polynomial:power=3,scale=sqrt,gain=1", "polynomial:power=1,gain=1,form=linear",
+                           "polynomial:power=2,gain=1,form=linear"}) {
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      if (precision == Precision::kBfloat16 && !bfloat16_supported()) continue;
+      for (const int64_t n : {0, 1, 100, 1200, 8500}) {  // the last: masks are not saved, more tiles than a group
+        if (n > 1200 && std::string(text) == "softmax") continue;
+        Problem p(text, n, 2, 8, 0.1f);
+        p.precision = precision;
+        const Result whole = run(p);
+        p.fork = &fork;
+        const Result parts = run(p);
+        EXPECT_EQ(parts.out, whole.out) << text << " N=" << n;
+        EXPECT_EQ(parts.d_qkv, whole.d_qkv) << text << " N=" << n;
+        EXPECT_EQ(parts.d_parameters, whole.d_parameters) << text << " N=" << n;
+      }
+    }
   }
 }
 
