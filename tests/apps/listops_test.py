@@ -216,7 +216,7 @@ class WrongInput(ListopsTest):
             (["recipe", "quickly"], "--recipe", "quickly"),
             (["--norms"], "--norms"),
             (["--maps"], "--maps", "3"),
-            (["--precision", "bfloat16", "float32"], "--precision", "bfloat16"),
+            (["--precision", "half", "float32, bfloat16"], "--precision", "half"),
             (["--split"], "--split", "train"),
             (["--resume", "--force"], "--resume", "--force"),
             (["--backend"], "--backend", "tpu"),

@@ -37,7 +37,9 @@ using Case = std::tuple<const char*, int, int, float>;
 class AgainstReference : public testing::TestWithParam<Case> {};
 
 TEST_P(AgainstReference, ForwardAndBackward) {
-  const auto [text, n, d, dropout] = GetParam();
+  const char* const text = std::get<0>(GetParam());
+  const int n = std::get<1>(GetParam()), d = std::get<2>(GetParam());
+  const float dropout = std::get<3>(GetParam());
   const Problem p(text, n, 2, d, dropout);
   const DoubleProblem expected(p);
   const std::vector<double> out = ref::attention_forward(expected.problem);
