@@ -76,7 +76,8 @@ TEST_F(Bfloat16, PacksRoundedPairs) {
 }
 
 TEST_F(Bfloat16, ProductsOfEveryNumberOfRows) {
-  for (const auto& [depth, cols] : {std::pair<int64_t, int64_t>(7, 40), {32, 64}, {1, 1}}) {
+  for (const auto& shape : {std::pair<int64_t, int64_t>(7, 40), {32, 64}, {1, 1}}) {
+    const int64_t depth = shape.first, cols = shape.second;
     for (int64_t rows = 1; rows <= 25; ++rows) {
       const GappedMatrix<float> a(rows, depth, 1, 1), at(depth, rows, 1, 2), b(depth, cols, 2, 3),
           bt(cols, depth, 0, 4);
