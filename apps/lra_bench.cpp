@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cxxopts.hpp>
+#include <numeric>
 
 #include "benchmarks/fma_peak.h"
 #include "benchmarks/step_bench.h"
@@ -45,9 +46,10 @@ cxxopts::Options make_options() {
   }
   options.add_options("Measuring")("threads", "threads",
                                    cxxopts::value<std::string>()->default_value(std::to_string(default_threads())))(
+      "precision", "float32 or bfloat16", cxxopts::value<std::string>()->default_value("float32"))(
       "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
-      "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))("json",
-                                                                                             "print one JSON object");
+      "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))(
+      "profile", "also where the time goes, in shares of all threads' time")("json", "print one JSON object");
   options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
   options.parse_positional({"mode"});
   return options;
@@ -85,7 +87,7 @@ Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task)
 }
 
 void print_step(const std::string& mode, const std::string& task, const std::string& attention, const Recipe& recipe,
-                int threads, const StepBenchResult& r, bool json) {
+                const std::string& precision, int threads, const StepBenchResult& r, bool json) {
   if (json) {
     Json object = {{"mode", mode},
                    {"task", task},
@@ -93,6 +95,7 @@ void print_step(const std::string& mode, const std::string& task, const std::str
                    {"length", recipe.max_length},
                    {"batch_size", recipe.batch_size},
                    {"threads", threads},
+                   {"precision", precision},
                    {"dropout", recipe.dropout},
                    {"attention_dropout", recipe.attention_dropout}};
     object.update(to_json(r));
@@ -101,11 +104,20 @@ void print_step(const std::string& mode, const std::string& task, const std::str
   }
   fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11}{:>9}{:>10}{:>8}{:>9}\n", mode + " step", "length", "batch", "threads",
              "ms/sample", "(best)", "GFLOP/s", "peak", "memory");
-  fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11.3f}{:>9.3f}{:>10.1f}{:>7.1f}%{:>6.0f} MB\n", attention, recipe.max_length,
-             recipe.batch_size, threads, r.ms_per_sample, r.ms_per_sample_min, r.gflops, 100 * r.share_of_peak,
+  fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11.3f}{:>9.3f}{:>10.1f}{:>7.1f}%{:>6.0f} MB\n",
+             attention + (precision == "float32" ? "" : " " + precision), recipe.max_length, recipe.batch_size, threads,
+             r.ms_per_sample, r.ms_per_sample_min, r.gflops, 100 * r.share_of_peak,
              static_cast<double>(r.peak_rss_bytes) * 1e-6);
   fmt::print("peak {:.1f} GFLOP/s measured here on {} thread{}; {} repeats; {:.3f} GFLOP a sample\n", r.peak_gflops,
              threads, threads == 1 ? "" : "s", r.repeats, r.flops_per_sample * 1e-9);
+  const double booked = std::accumulate(r.phases.begin(), r.phases.end(), 0.0);
+  if (booked == 0.0) return;
+  std::vector<std::pair<double, std::string>> rows = {{r.thread_seconds - booked, "idle, other"}};
+  for (int i = 1; i < kPhaseCount; ++i) rows.emplace_back(r.phases[i], phase_name(static_cast<Phase>(i)));
+  std::sort(rows.rbegin(), rows.rend());
+  for (const auto& [seconds, name] : rows) {
+    if (seconds > 0.0) fmt::print("  {:<28}{:>6.1f}%\n", name, 100 * seconds / r.thread_seconds);
+  }
 }
 
 int run(int argc, char** argv) {
@@ -131,27 +143,37 @@ int run(int argc, char** argv) {
   const double seconds = number<double>(arguments, "seconds", 0.01, 3600);
   const bool json = arguments.count("json") != 0;
   if (mode == "peak") {
-    const double peak = measure_fma_peak(threads, seconds);
+    const double peak = measure_fma_peak(threads, seconds), bfloat16 = measure_bfloat16_peak(threads, seconds);
     if (json) {
-      fmt::print("{}\n",
-                 dump_json({{"threads", threads}, {"peak_gflops", peak}, {"instruction_set", instruction_set()}}));
+      fmt::print("{}\n", dump_json({{"threads", threads},
+                                    {"peak_gflops", peak},
+                                    {"bfloat16_peak_gflops", bfloat16 > 0.0 ? Json(bfloat16) : Json(nullptr)},
+                                    {"instruction_set", instruction_set()}}));
     } else {
       fmt::print("{:.1f} GFLOP/s float32 FMA on {} thread{} ({}, {})\n", peak, threads, threads == 1 ? "" : "s",
                  cpu_name(), instruction_set());
+      if (bfloat16 > 0.0) fmt::print("{:.1f} GFLOP/s bfloat16 products with float32 sums\n", bfloat16);
     }
     return 0;
   }
   if (mode != "train" && mode != "eval") throw UsageError("'{}': want peak, train or eval", mode);
+  const std::string precision_name = arguments["precision"].as<std::string>();
+  const Precision precision = precision_named(precision_name);
+  if (precision == Precision::kFloat32 && precision_name != "float32") {
+    throw UsageError("--precision {}: must be float32 or bfloat16", precision_name);
+  }
   const TaskFacts facts = make_task("--task", arguments["task"].as<std::string>())->facts();
   const Recipe recipe = make_recipe(arguments, facts);
   StepBenchSettings settings;
   settings.training = mode == "train";
   settings.attention = attention;
+  settings.precision = precision;
+  settings.profile = arguments.count("profile") != 0;
   settings.threads = threads;
   settings.seconds = seconds;
   settings.repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));
   const StepBenchResult result = bench_step(recipe, facts, settings);
-  print_step(mode, facts.name, parse_attention(attention).canonical(), recipe, threads, result, json);
+  print_step(mode, facts.name, parse_attention(attention).canonical(), recipe, precision_name, threads, result, json);
   return 0;
 }
 

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "lib/ops/bfloat16.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "benchmarks/fma_peak.cpp"
 #include <hwy/foreach_target.h>
@@ -46,7 +48,11 @@ namespace lra {
 
 HWY_EXPORT(fma_rounds);
 
-double measure_fma_peak(int threads, double seconds) {
+namespace {
+
+using Rounds = double (*)(int64_t rounds, float* sink);
+
+double measure(Rounds rounds, int threads, double seconds) {
   using Clock = std::chrono::steady_clock;
   constexpr int kTries = 5;
   constexpr int64_t kRounds = 20000;
@@ -59,7 +65,7 @@ double measure_fma_peak(int threads, double seconds) {
       const auto begin = Clock::now();
       double flops = 0.0, elapsed = 0.0;
       do {
-        flops += HWY_DYNAMIC_DISPATCH(fma_rounds)(kRounds, &sinks[thread]);
+        flops += rounds(kRounds, &sinks[thread]);
         elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
       } while (elapsed < seconds / kTries);
       rates[thread][k] = flops / elapsed * 1e-9;
@@ -77,6 +83,17 @@ double measure_fma_peak(int threads, double seconds) {
     best = std::max(best, sum);
   }
   return best;
+}
+
+}  // namespace
+
+double measure_fma_peak(int threads, double seconds) {
+  const Rounds rounds = [](int64_t count, float* sink) { return HWY_DYNAMIC_DISPATCH(fma_rounds)(count, sink); };
+  return measure(rounds, threads, seconds);
+}
+
+double measure_bfloat16_peak(int threads, double seconds) {
+  return bfloat16_supported() ? measure(bfloat16_rounds, threads, seconds) : 0.0;
 }
 
 }  // namespace lra

@@ -52,6 +52,7 @@ std::vector<double> time_calls(const StepBenchSettings& settings, const std::fun
   };
   call();
   std::vector<double> seconds;
+  if (settings.profile) start_phases();
   const auto begin = Clock::now();
   while (static_cast<int>(seconds.size()) < settings.repeats || since(begin) < settings.seconds) {
     const auto start = Clock::now();
@@ -65,7 +66,7 @@ std::vector<double> time_calls(const StepBenchSettings& settings, const std::fun
 
 StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
   const ModelConfig config = model_config(recipe, task, parse_attention(settings.attention).canonical());
-  Classifier model(config);
+  Classifier model(config, settings.precision);
   model.initialise(0);
   const SyntheticSource data(recipe.batch_size, config);
   TrainerSettings trainer_settings;
@@ -90,6 +91,9 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
   // Frequency drifts: the better of before and after, so that the share is not flattered.
   result.peak_gflops = std::max(result.peak_gflops, measure_fma_peak(settings.threads));
 
+  if (settings.profile) result.phases = stop_phases();
+  result.thread_seconds = settings.threads * std::accumulate(seconds.begin(), seconds.end(), 0.0);
+
   std::sort(seconds.begin(), seconds.end());
   const double samples = static_cast<double>(recipe.batch_size);
   const double median = seconds[seconds.size() / 2] / samples;
@@ -105,15 +109,23 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
 }
 
 Json to_json(const StepBenchResult& result) {
-  return {{"ms_per_sample", result.ms_per_sample},
-          {"ms_per_sample_min", result.ms_per_sample_min},
-          {"gflops", result.gflops},
-          {"peak_gflops", result.peak_gflops},
-          {"share_of_peak", result.share_of_peak},
-          {"flops_per_sample", result.flops_per_sample},
-          {"dense_flops_per_sample", result.dense_flops_per_sample},
-          {"peak_rss_bytes", result.peak_rss_bytes},
-          {"repeats", result.repeats}};
+  Json phases = Json::object();
+  for (int i = 1; i < kPhaseCount; ++i) {
+    if (result.phases[static_cast<size_t>(i)] > 0.0) {
+      phases[phase_name(static_cast<Phase>(i))] = result.phases[static_cast<size_t>(i)] / result.thread_seconds;
+    }
+  }
+  Json json = {{"ms_per_sample", result.ms_per_sample},
+               {"ms_per_sample_min", result.ms_per_sample_min},
+               {"gflops", result.gflops},
+               {"peak_gflops", result.peak_gflops},
+               {"share_of_peak", result.share_of_peak},
+               {"flops_per_sample", result.flops_per_sample},
+               {"dense_flops_per_sample", result.dense_flops_per_sample},
+               {"peak_rss_bytes", result.peak_rss_bytes},
+               {"repeats", result.repeats}};
+  if (!phases.empty()) json["phase_shares"] = std::move(phases);
+  return json;
 }
 
 }  // namespace lra

@@ -2,7 +2,9 @@
 // in the same run on the same threads.
 #pragma once
 
+#include "lib/ops/precision.h"
 #include "lib/util/json.h"
+#include "lib/util/phases.h"
 #include "tasks/recipe.h"
 
 namespace lra {
@@ -13,6 +15,8 @@ struct StepBenchSettings {
   int threads = 1;
   double seconds = 3.0;  // of timed steps, at least
   int repeats = 5;       // timed steps, at least
+  Precision precision = Precision::kFloat32;
+  bool profile = false;  // book the time of the timed steps on phases
 };
 
 struct StepBenchResult {
@@ -22,6 +26,8 @@ struct StepBenchResult {
   double flops_per_sample = 0.0, dense_flops_per_sample = 0.0;
   int64_t peak_rss_bytes = 0;
   int repeats = 0;
+  double thread_seconds = 0.0;  // threads * time of the timed steps
+  PhaseSeconds phases{};        // of it, all threads; zeros without profile
 };
 
 // recipe: resolved; its max_length is the length of every example, batch_size the examples of a step.

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "lib/attention/spec.h"
+#include "lib/ops/precision.h"
 #include "lib/tensor/arena.h"
+#include "lib/tensor/fork.h"
 #include "lib/tensor/view.h"
 
 namespace lra {
@@ -42,6 +44,8 @@ struct AttentionInput {
   std::array<uint32_t, 2> dropout_key{};     // see lib/ops/dropout.h
   uint32_t example = 0;
   int layer = 0;
+  Precision precision = Precision::kFloat32;  // of the products, where a kernel has others
+  const Fork* fork = nullptr;                 // threads to spare; results are the same bits without
 };
 
 struct AttentionGradients {
@@ -55,9 +59,10 @@ class AttentionKernel {
  public:
   virtual ~AttentionKernel() = default;
   virtual const std::vector<KernelParameter>& parameters() const = 0;
-  // Floats that forward leaves for backward (row statistics), for a sequence of N tokens.
-  virtual int64_t saved_floats(int64_t tokens) const = 0;
-  // out (N, H*D) is overwritten. saved has saved_floats(N) floats, or is null when no backward follows. N may be 0.
+  // Floats that forward leaves for backward (row statistics, dropout masks), for a sequence of N tokens.
+  virtual int64_t saved_floats(int64_t tokens, float dropout) const = 0;
+  // out (N, H*D) is overwritten. saved has saved_floats(N, dropout) floats, or is null when no backward follows. N may
+  // be 0.
   virtual void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const = 0;
   // out and saved as forward left them.
   virtual void backward(const AttentionInput& in, ConstMatrix out, const float* saved,

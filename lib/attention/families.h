@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/attention/registry.h"
-#include "lib/attention/row_panel.h"
+#include "lib/attention/tiled_kernel.h"
 
 namespace lra {
 

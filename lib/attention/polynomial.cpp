@@ -1,9 +1,15 @@
 // Polynomial attention: P = gain x^q / c, no normalisation ("Rethinking Softmax: Self-Attention with Polynomial
 // Activations", arXiv 2410.18613). c is a number, sqrt(n), n, or sqrt(n m_q) with m_q = E[x^(2q)] for Gaussian queries
-// and keys. Statistics of a row: 1 / c.
+// and keys. Statistics of a row: 1 / c. Powers 1 and 2 have an exact form in linear time (polynomial_linear.h) too.
+#include "lib/attention/polynomial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "lib/attention/families.h"
+#include "lib/attention/polynomial_linear.h"
 #include "lib/util/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -33,51 +39,60 @@ HWY_INLINE RowVector power_of(RowVector x) {
 }
 
 template <int kPower>
-void row_forward(float gain, int64_t n, float* s) {
+void forward(float gain, const ScoreTile& tile) {
   const RowVector scale = hn::Set(RowTag(), gain);
-  for_each_vector(n, [&](auto access, int64_t j)
-                         HWY_ATTR { access.store(hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f))), s + j); });
+  for (int64_t i = 0; i < tile.s.rows; ++i) {
+    float* s = tile.s.row(i);
+    for_each_vector(tile.row_kept(i), tile.s.cols, [&](auto access, int64_t j) HWY_ATTR {
+      const RowVector weight = hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f)));
+      access.store(access.keep(weight, j), s + j);
+    });
+  }
 }
 
 // dx = gain q x^(q-1) g; returns sum x^q g, the gradient of the gain.
 template <int kPower>
-float row_backward(float gain, int64_t n, float* s, float* g) {
+float backward(float gain, const ScoreTile& tile, Matrix gradients) {
   const RowTag d;
   const RowVector scale = hn::Set(d, gain), slope = hn::Set(d, gain * static_cast<float>(kPower));
   RowVector sum = hn::Zero(d);
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    const RowVector x = access.load(s + j, 0.0f), gradient = access.load(g + j, 0.0f);
-    const RowVector lower = power_of<kPower - 1>(x), whole = hn::Mul(x, lower);
-    sum = hn::MulAdd(whole, gradient, sum);
-    access.store(hn::Mul(scale, whole), s + j);
-    access.store(hn::Mul(hn::Mul(slope, lower), gradient), g + j);
-  });
+  for (int64_t i = 0; i < tile.s.rows; ++i) {
+    float* s = tile.s.row(i);
+    float* g = gradients.row(i);
+    for_each_vector(tile.row_kept(i), tile.s.cols, [&](auto access, int64_t j) HWY_ATTR {
+      const RowVector x = access.load(s + j, 0.0f), gradient = access.keep(access.load(g + j, 0.0f), j);
+      const RowVector lower = power_of<kPower - 1>(x), whole = hn::Mul(x, lower);
+      sum = hn::MulAdd(whole, gradient, sum);
+      access.store(access.keep(hn::Mul(scale, whole), j), s + j);
+      access.store(hn::Mul(hn::Mul(slope, lower), gradient), g + j);
+    });
+  }
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-void polynomial_row_forward(int power, float gain, int64_t n, float* s) {
+void polynomial_forward(int power, float gain, const ScoreTile& tile) {
   switch (power) {
-    case 1: return row_forward<1>(gain, n, s);
-    case 2: return row_forward<2>(gain, n, s);
-    case 3: return row_forward<3>(gain, n, s);
-    case 4: return row_forward<4>(gain, n, s);
-    case 5: return row_forward<5>(gain, n, s);
-    case 6: return row_forward<6>(gain, n, s);
-    case 7: return row_forward<7>(gain, n, s);
-    default: return row_forward<8>(gain, n, s);
+    case 1: return forward<1>(gain, tile);
+    case 2: return forward<2>(gain, tile);
+    case 3: return forward<3>(gain, tile);
+    case 4: return forward<4>(gain, tile);
+    case 5: return forward<5>(gain, tile);
+    case 6: return forward<6>(gain, tile);
+    case 7: return forward<7>(gain, tile);
+    default: return forward<8>(gain, tile);
   }
 }
 
-float polynomial_row_backward(int power, float gain, int64_t n, float* s, float* g) {
+float polynomial_backward(int power, float gain, const ScoreTile& tile, Matrix g) {
   switch (power) {
-    case 1: return row_backward<1>(gain, n, s, g);
-    case 2: return row_backward<2>(gain, n, s, g);
-    case 3: return row_backward<3>(gain, n, s, g);
-    case 4: return row_backward<4>(gain, n, s, g);
-    case 5: return row_backward<5>(gain, n, s, g);
-    case 6: return row_backward<6>(gain, n, s, g);
-    case 7: return row_backward<7>(gain, n, s, g);
-    default: return row_backward<8>(gain, n, s, g);
+    case 1: return backward<1>(gain, tile, g);
+    case 2: return backward<2>(gain, tile, g);
+    case 3: return backward<3>(gain, tile, g);
+    case 4: return backward<4>(gain, tile, g);
+    case 5: return backward<5>(gain, tile, g);
+    case 6: return backward<6>(gain, tile, g);
+    case 7: return backward<7>(gain, tile, g);
+    default: return backward<8>(gain, tile, g);
   }
 }
 
@@ -95,57 +110,107 @@ double polynomial_moment(int power, int head_dim) {
   return moment;
 }
 
+PolynomialOptions::PolynomialOptions(const AttentionSpec& spec, const AttentionShape& shape)
+    : power_(static_cast<int>(spec.integer("power"))),
+      learnt_gain_(spec.flag("gain")),
+      fixed_length_(spec.get("length") == "max" ? shape.padded_length : 0),
+      scale_(spec.get("scale")),
+      moment_(polynomial_moment(power_, shape.head_dim)) {
+  if (scale_ != "sqrt" && scale_ != "n" && scale_ != "moment") constant_ = spec.real("scale");
+}
+
+double PolynomialOptions::divisor(int64_t keys) const {
+  const double n = static_cast<double>(fixed_length_ > 0 ? fixed_length_ : keys);
+  if (scale_ == "sqrt") return std::sqrt(n);
+  if (scale_ == "n") return n;
+  if (scale_ == "moment") return std::sqrt(n * moment_);
+  return constant_;
+}
+
+std::vector<KernelParameter> polynomial_parameters(const AttentionSpec& spec, const AttentionShape& shape) {
+  if (!spec.flag("gain")) return {};
+  return {{"gain", {shape.heads}, true, std::vector<float>(shape.heads, 1.0f)}};
+}
+
 namespace {
 
-HWY_EXPORT(polynomial_row_forward);
-HWY_EXPORT(polynomial_row_backward);
+HWY_EXPORT(polynomial_forward);
+HWY_EXPORT(polynomial_backward);
 
 class Polynomial final : public ScoreActivation {
  public:
-  Polynomial(const AttentionSpec& spec, const AttentionShape& shape)
-      : power_(static_cast<int>(spec.integer("power"))),
-        learnt_gain_(spec.flag("gain")),
-        fixed_length_(spec.get("length") == "max" ? shape.padded_length : 0),
-        scale_(spec.get("scale")),
-        moment_(polynomial_moment(power_, shape.head_dim)) {
-    if (scale_ != "sqrt" && scale_ != "n" && scale_ != "moment") constant_ = spec.real("scale");
-  }
+  Polynomial(const AttentionSpec& spec, const AttentionShape& shape) : options_(spec, shape) {}
 
   int statistics() const override { return 1; }
 
-  void forward(const ScoreRow& row, float* s, float* statistics) const override {
-    statistics[0] = static_cast<float>(1.0 / divisor(row.keys));
-    HWY_DYNAMIC_DISPATCH(polynomial_row_forward)(power_, gain(row), row.keys, s);
+  void forward(const ScoreTile& tile, float*, float*) const override {
+    HWY_DYNAMIC_DISPATCH(polynomial_forward)(options_.power(), gain(tile), tile);
   }
 
-  void backward(const ScoreRow& row, const float*, float, float* s, float* g,
+  void forward_end(const ScoreTile& rows, float* statistics) const override {
+    std::fill_n(statistics, rows.s.rows, static_cast<float>(1.0 / options_.divisor(rows.keys)));
+  }
+
+  void backward(const ScoreTile& tile, const float*, const float*, Matrix g,
                 std::span<float* const> d_parameters) const override {
-    const float d_gain = HWY_DYNAMIC_DISPATCH(polynomial_row_backward)(power_, gain(row), row.keys, s, g);
-    if (learnt_gain_) d_parameters[0][row.head] += d_gain;
+    const float d_gain = HWY_DYNAMIC_DISPATCH(polynomial_backward)(options_.power(), gain(tile), tile, g);
+    if (options_.learnt_gain()) d_parameters[0][tile.head] += d_gain;
   }
 
  private:
-  float gain(const ScoreRow& row) const { return learnt_gain_ ? row.parameters[0][row.head] : 1.0f; }
+  float gain(const ScoreTile& tile) const { return options_.gain(tile.parameters, tile.head); }
 
-  double divisor(int64_t keys) const {
-    const double n = static_cast<double>(fixed_length_ > 0 ? fixed_length_ : keys);
-    if (scale_ == "sqrt") return std::sqrt(n);
-    if (scale_ == "n") return n;
-    if (scale_ == "moment") return std::sqrt(n * moment_);
-    return constant_;
+  PolynomialOptions options_;
+};
+
+std::unique_ptr<AttentionKernel> quadratic_form(const AttentionSpec& spec, const AttentionShape& shape) {
+  return std::make_unique<TiledKernel>(shape, spec, polynomial_parameters(spec, shape),
+                                       std::make_unique<Polynomial>(spec, shape));
+}
+
+// form=auto of the powers that have both: for each sequence the form with fewer operations, the quadratic one where
+// weights are dropped.
+class PolynomialAutoKernel final : public AttentionKernel {
+ public:
+  PolynomialAutoKernel(const AttentionShape& shape, const AttentionSpec& spec)
+      : AttentionKernel(shape, spec), quadratic_(quadratic_form(spec, shape)), linear_(shape, spec) {}
+
+  const std::vector<KernelParameter>& parameters() const override { return linear_.parameters(); }
+  int64_t saved_floats(int64_t tokens, float dropout) const override {
+    return chosen(tokens, dropout).saved_floats(tokens, dropout);
+  }
+  void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const override {
+    chosen(in.q.rows, in.dropout).forward(in, out, saved, arena);
+  }
+  void backward(const AttentionInput& in, ConstMatrix out, const float* saved, const AttentionGradients& gradients,
+                Arena& arena) const override {
+    chosen(in.q.rows, in.dropout).backward(in, out, saved, gradients, arena);
+  }
+  double flops(int64_t tokens, bool training, float dropout) const override {
+    return chosen(tokens, dropout).flops(tokens, training, dropout);
+  }
+  std::string form(bool training, float dropout) const override {
+    return dropout > 0.0f ? "quadratic" : fmt::format("linear above {} tokens", linear_.features());
   }
 
-  int power_;
-  bool learnt_gain_;
-  int64_t fixed_length_;
-  std::string scale_;
-  double moment_;
-  double constant_ = 1.0;
+ private:
+  // Forward 4 N F D operations against 4 N² D. With the backward pass it is 12 against 14, but saved_floats and
+  // backward have to find what forward chose, and know tokens and dropout alone.
+  const AttentionKernel& chosen(int64_t tokens, float dropout) const {
+    if (dropout > 0.0f || tokens <= linear_.features()) return *quadratic_;
+    return linear_;
+  }
+
+  std::unique_ptr<AttentionKernel> quadratic_;
+  PolynomialLinearKernel linear_;
 };
 
 void validate(const AttentionSpec& spec) {
   const int64_t power = spec.integer("power");
   if (power < 1 || power > 8) throw UsageError("attention polynomial: power={} must be 1 to 8", spec.get("power"));
+  if (spec.get("form") == "linear" && power > PolynomialLinearKernel::kLargestPower) {
+    throw UsageError("attention polynomial: form=linear has power=1 and power=2, not power={}; use form=auto", power);
+  }
   const std::string& scale = spec.get("scale");
   if (scale == "sqrt" || scale == "n" || scale == "moment") return;
   char* end = nullptr;
@@ -163,18 +228,23 @@ AttentionFamily polynomial_family() {
           .options = {{"power", Kind::kInteger, "3", {}, "exponent q, 1 to 8"},
                       {"scale", Kind::kText, "16", {}, "divisor c: a positive number, sqrt, n or moment"},
                       {"length", Kind::kChoice, "real", {"real", "max"}, "n of the scale: real keys or padded length"},
-                      {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"}},
+                      {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"},
+                      {"form",
+                       Kind::kChoice,
+                       "auto",
+                       {"auto", "quadratic", "linear"},
+                       "linear: in linear time, power 1 and 2, no dropout; auto: where exact and cheaper"}},
           .idea = "x^q / c, not normalised: keeps the Frobenius norm of P at O(sqrt N)",
           .source = "arXiv 2410.18613",
           .kind = "elementwise",
           .validate = validate,
           .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
-            std::vector<KernelParameter> parameters;
-            if (spec.flag("gain")) {
-              parameters.push_back({"gain", {shape.heads}, true, std::vector<float>(shape.heads, 1.0f)});
+            const std::string& form = spec.get("form");
+            if (form == "linear") return std::make_unique<PolynomialLinearKernel>(shape, spec);
+            if (form == "quadratic" || spec.integer("power") > PolynomialLinearKernel::kLargestPower) {
+              return quadratic_form(spec, shape);
             }
-            return std::make_unique<RowPanelKernel>(shape, spec, std::move(parameters),
-                                                    std::make_unique<Polynomial>(spec, shape));
+            return std::make_unique<PolynomialAutoKernel>(shape, spec);
           }};
 }
 

@@ -126,7 +126,7 @@ std::string attention_list() {
     text += fmt::format("{:<14}{}\n{:<14}{}; {}\n", family.name, family.idea, "", family.kind, family.source);
     for (const AttentionOption& option : family.options) {
       text +=
-          fmt::format("{:<14}  {:<18}{} (default {})\n", "",
+          fmt::format("{:<14}  {:<28}{} (default {})\n", "",
                       option.key + (option.choices.empty() ? "" : fmt::format("={}", fmt::join(option.choices, "|"))),
                       option.help, option.default_value);
     }

@@ -1,5 +1,10 @@
 #include "lib/attention/row_kernels.h"
 
+#include <algorithm>
+
+#include "lib/util/check.h"
+#include "lib/util/phases.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lib/attention/row_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -12,32 +17,33 @@ HWY_BEFORE_NAMESPACE();
 namespace lra {
 namespace HWY_NAMESPACE {
 
-void mask_row(const uint8_t* bits, int64_t n, float* x) {
-  const RowTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t j = 0;
-  if (lanes >= 8) {
-    for (; j + lanes <= n; j += lanes) {
-      const auto mask = hn::LoadMaskBits(d, bits + j / 8);
-      hn::StoreU(hn::IfThenElseZero(mask, hn::LoadU(d, x + j)), d, x + j);
-    }
-  }
-  for (; j < n; ++j) {
-    if ((bits[j / 8] >> (j % 8) & 1) == 0) x[j] = 0.0f;
+void scale_rows(float factor, const float* factors, int64_t step, ConstMatrix x, Matrix y) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    const RowVector f = hn::Set(RowTag(), factors == nullptr ? factor : factor * factors[i * step]);
+    const float* from = x.row(i);
+    float* to = y.row(i);
+    for_each_vector(x.cols, [&](auto access, int64_t j)
+                                HWY_ATTR { access.store(hn::Mul(f, access.load(from + j, 0.0f)), to + j); });
+    for (int64_t j = x.cols; j < y.cols; ++j) to[j] = 0.0f;
   }
 }
 
-float dot_row(const float* x, const float* y, int64_t n) {
-  RowVector sum = hn::Zero(RowTag());
-  for_each_vector(n, [&](auto access, int64_t j)
-                         HWY_ATTR { sum = hn::MulAdd(access.load(x + j, 0.0f), access.load(y + j, 0.0f), sum); });
-  return hn::GetLane(hn::SumOfLanes(RowTag(), sum));
+void add_rows(int64_t n, const float* x, float* y) {
+  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
+    access.store(hn::Add(access.load(y + j, 0.0f), access.load(x + j, 0.0f)), y + j);
+  });
 }
 
-void scale_row(float factor, const float* x, int64_t n, float* y) {
-  const RowVector f = hn::Set(RowTag(), factor);
-  for_each_vector(n,
-                  [&](auto access, int64_t j) HWY_ATTR { access.store(hn::Mul(f, access.load(x + j, 0.0f)), y + j); });
+void dot_rows(ConstMatrix x, ConstMatrix y, float* dots) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    const float* a = x.row(i);
+    const float* b = y.row(i);
+    RowVector sum = hn::Zero(RowTag());
+    for_each_vector(x.cols, [&](auto access, int64_t j) HWY_ATTR {
+      sum = hn::MulAdd(access.load(a + j, 0.0f), access.load(b + j, 0.0f), sum);
+    });
+    dots[i] = hn::GetLane(hn::SumOfLanes(RowTag(), sum));
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -47,13 +53,33 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lra {
 
-HWY_EXPORT(mask_row);
-HWY_EXPORT(dot_row);
-HWY_EXPORT(scale_row);
+HWY_EXPORT(scale_rows);
+HWY_EXPORT(add_rows);
+HWY_EXPORT(dot_rows);
 
-void mask_row(const uint8_t* bits, int64_t n, float* x) { HWY_DYNAMIC_DISPATCH(mask_row)(bits, n, x); }
-float dot_row(const float* x, const float* y, int64_t n) { return HWY_DYNAMIC_DISPATCH(dot_row)(x, y, n); }
-void scale_row(float factor, const float* x, int64_t n, float* y) { HWY_DYNAMIC_DISPATCH(scale_row)(factor, x, n, y); }
+void scale_rows(float factor, const float* factors, int64_t step, ConstMatrix x, Matrix y) {
+  check(x.rows == y.rows && x.cols <= y.cols, "rows ({}, {}) scaled into ({}, {})", x.rows, x.cols, y.rows, y.cols);
+  const PhaseScope phase(Phase::kPacking);
+  HWY_DYNAMIC_DISPATCH(scale_rows)(factor, factors, step, x, y);
+}
+
+void add_rows(ConstMatrix x, Matrix y, Write write) {
+  check(x.rows == y.rows && x.cols == y.cols && x.stride == x.cols && y.stride == y.cols,
+        "rows ({}, {}) added to ({}, {})", x.rows, x.cols, y.rows, y.cols);
+  const PhaseScope phase(Phase::kPacking);
+  if (write == Write::kOver) {
+    std::copy_n(x.data, x.rows * x.cols, y.data);
+  } else {
+    HWY_DYNAMIC_DISPATCH(add_rows)(x.rows * x.cols, x.data, y.data);
+  }
+}
+
+void dot_rows(ConstMatrix x, ConstMatrix y, float* dots) {
+  check(x.rows == y.rows && x.cols == y.cols, "dot products of rows ({}, {}) and ({}, {})", x.rows, x.cols, y.rows,
+        y.cols);
+  const PhaseScope phase(Phase::kPacking);
+  HWY_DYNAMIC_DISPATCH(dot_rows)(x, y, dots);
+}
 
 }  // namespace lra
 #endif

@@ -1,16 +1,17 @@
-// Vector loops over one row that the attention drivers need.
+// Vector loops over the rows of a block that the attention drivers need.
 #pragma once
 
-#include <cstdint>
-
-#include "lib/ops/dropout.h"
+#include "lib/ops/matmul.h"
+#include "lib/tensor/view.h"
 
 namespace lra {
 
-// x_j = 0 where bit j is 0 (bit j % 8 of byte j / 8).
-void mask_row(const uint8_t* bits, int64_t n, float* x);
-float dot_row(const float* x, const float* y, int64_t n);
-// y_j = factor * x_j; may be in place.
-void scale_row(float factor, const float* x, int64_t n, float* y);
+// Row i of y = factor * factors[i * step] * row i of x (factors null: factor * row i); columns of y beyond those of x
+// become 0. y may be x.
+void scale_rows(float factor, const float* factors, int64_t step, ConstMatrix x, Matrix y);
+// y = x or y += x, without gaps.
+void add_rows(ConstMatrix x, Matrix y, Write write);
+// dots[i] = row i of x · row i of y.
+void dot_rows(ConstMatrix x, ConstMatrix y, float* dots);
 
 }  // namespace lra

@@ -9,9 +9,12 @@
 #include "lib/model/initialise.h"
 #include "lib/model/plan.h"
 #include "lib/ops/activations.h"
+#include "lib/ops/bfloat16.h"
 #include "lib/ops/cross_entropy.h"
 #include "lib/ops/linear.h"
 #include "lib/util/check.h"
+#include "lib/util/cpu.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 namespace {
@@ -120,8 +123,12 @@ struct Classifier::Plan : ModelPlan {
   using ModelPlan::ModelPlan;
 };
 
-Classifier::Classifier(const ModelConfig& config) : config_(config) {
+Classifier::Classifier(const ModelConfig& config, Precision precision) : config_(config), precision_(precision) {
   config_.validate();
+  if (precision == Precision::kBfloat16 && !bfloat16_supported()) {
+    throw UsageError("precision bfloat16 needs a processor with AVX-512 BF16, this one has {}; use --precision float32",
+                     instruction_set());
+  }
   plan_ = std::make_unique<Plan>(config_, layout_);
   parameters_.resize(static_cast<size_t>(layout_.size()));
 }
@@ -133,11 +140,11 @@ const AttentionKernel& Classifier::kernel(int layer) const { return *plan_->bloc
 
 void Classifier::initialise(uint64_t seed) { initialise_parameters(config_, *plan_, layout_, seed, parameters_); }
 
-ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
+ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const Fork* fork) const {
   check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
         config_.classes);
   Arena::Scope scope(arena);
-  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena};
+  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena, precision_, fork};
   HeadState head;
   head.in = arena.matrix(1, plan_->head_in.in);
   {
@@ -148,13 +155,14 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena) const {
     Arena::Scope inner(arena);
     encode(context, example.second, 0, head.in.data + plan_->dim);
   }
+  const PhaseScope phase(Phase::kHead);
   if (config_.pair) combine_pair(*plan_, head.in);
   head_forward(*plan_, parameters_.data(), arena, head);
   return result_of(head.logits, example.label, 1.0f, {});
 }
 
 ExampleResult Classifier::train(const Example& example, float weight, const DropoutSource& dropout,
-                                std::span<float> gradients, Arena& arena) const {
+                                std::span<float> gradients, Arena& arena, const Fork* fork) const {
   check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
         config_.classes);
   check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
@@ -162,7 +170,7 @@ ExampleResult Classifier::train(const Example& example, float weight, const Drop
   Arena::Scope scope(arena);
   const ModelPlan& plan = *plan_;
   const float* parameters = parameters_.data();
-  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena};
+  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena, precision_, fork};
   // The sequences of a pair draw different masks.
   const uint32_t first_id = config_.pair ? 2 * dropout.example : dropout.example;
 
@@ -174,11 +182,13 @@ ExampleResult Classifier::train(const Example& example, float weight, const Drop
     second = encode(context, example.second, first_id + 1, head.in.data + plan.dim);
     combine_pair(plan, head.in);
   }
-  head_forward(plan, parameters, arena, head);
-
-  const Matrix d_logits = arena.matrix(1, config_.classes);
-  ExampleResult result = result_of(head.logits, example.label, weight, d_logits);
-  const Matrix d_in = head_backward(plan, parameters, head, d_logits, gradients.data(), arena);
+  const auto [result, d_in] = [&] {
+    const PhaseScope phase(Phase::kHead);
+    head_forward(plan, parameters, arena, head);
+    const Matrix d_logits = arena.matrix(1, config_.classes);
+    ExampleResult trained = result_of(head.logits, example.label, weight, d_logits);
+    return std::pair(trained, head_backward(plan, parameters, head, d_logits, gradients.data(), arena));
+  }();
   if (config_.pair) {
     combine_pair_backward(plan, head.in, d_in);
     encode_backward(context, second, d_in.data + plan.dim, gradients.data());

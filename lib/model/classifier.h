@@ -31,11 +31,13 @@ ParameterLayout parameter_layout(const ModelConfig& config);
 
 class Classifier {
  public:
-  explicit Classifier(const ModelConfig& config);
+  // precision: of the encoder's products. UsageError where this processor has no bfloat16 products.
+  explicit Classifier(const ModelConfig& config, Precision precision = Precision::kFloat32);
   ~Classifier();
   Classifier(Classifier&&) noexcept;
 
   const ModelConfig& config() const { return config_; }
+  Precision precision() const { return precision_; }
   const ParameterLayout& layout() const { return layout_; }
   std::span<float> parameters() { return parameters_; }
   std::span<const float> parameters() const { return parameters_; }
@@ -44,11 +46,11 @@ class Classifier {
   // Start values of the configuration's `init`, a function of the seed alone.
   void initialise(uint64_t seed);
 
-  // Evaluation: no dropout, nothing saved.
-  ExampleResult evaluate(const Example& example, Arena& arena) const;
+  // Evaluation: no dropout, nothing saved. fork: threads to spare for this example, or null; the result is the same.
+  ExampleResult evaluate(const Example& example, Arena& arena, const Fork* fork = nullptr) const;
   // Training: loss of this example, and gradients of weight * loss added to `gradients` (layout().size() floats).
   ExampleResult train(const Example& example, float weight, const DropoutSource& dropout, std::span<float> gradients,
-                      Arena& arena) const;
+                      Arena& arena, const Fork* fork = nullptr) const;
 
   // Products executed for one example, 2 a multiply-add; dense: as exact dense attention would need.
   double flops(const Example& example, bool training, bool dense) const;
@@ -56,6 +58,7 @@ class Classifier {
  private:
   struct Plan;  // offsets and kernels
   ModelConfig config_;
+  Precision precision_;
   ParameterLayout layout_;
   std::vector<float> parameters_;
   std::unique_ptr<Plan> plan_;

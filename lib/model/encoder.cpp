@@ -13,6 +13,7 @@
 #include "lib/ops/linear.h"
 #include "lib/ops/pooling.h"
 #include "lib/util/check.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 namespace {
@@ -33,16 +34,22 @@ struct Dropper {
 
   // y = x + dropout(branch); y may be x.
   void residual(DropoutSite site, int layer, ConstMatrix x, ConstMatrix branch, Matrix y) const {
+    const PhaseScope phase(Phase::kElementwise);
     if (y.data != x.data) copy(x, y);
     dropout_add(key(site, layer), rate(), branch, y);
   }
   // The gradient of a branch: dy through its dropout, in `scratch` or as it is.
   ConstMatrix branch_gradient(DropoutSite site, int layer, ConstMatrix dy, Matrix scratch) const {
     if (rate() == 0.0f) return dy;
+    const PhaseScope phase(Phase::kElementwise);
     dropout_copy(key(site, layer), rate(), dy, scratch);
     return scratch;
   }
 };
+
+float attention_dropout(const EncoderContext& c, const BlockPlan& plan) {
+  return c.training && plan.kernel->dropout_applies() ? c.config.attention_dropout : 0.0f;
+}
 
 AttentionInput attention_input(const EncoderContext& c, const BlockPlan& plan, const BlockState& s,
                                std::span<const int32_t> places, uint32_t example, int layer,
@@ -57,30 +64,46 @@ AttentionInput attention_input(const EncoderContext& c, const BlockPlan& plan, c
   in.places = places;
   in.parameters = pointers;
   in.training = c.training;
-  in.dropout = c.training && plan.kernel->dropout_applies() ? c.config.attention_dropout : 0.0f;
+  in.dropout = attention_dropout(c, plan);
   in.dropout_key = c.dropout_key;
   in.example = example;
   in.layer = layer;
+  in.precision = c.precision;
+  in.fork = c.fork;
   return in;
 }
 
 void norm_forward(const EncoderContext& c, const NormPlan& norm, ConstMatrix x, Matrix y, float* mean, float* rstd) {
+  const PhaseScope phase(Phase::kNorm);
   layer_norm_forward(x, c.parameters + norm.weight, c.parameters + norm.bias, c.config.norm_epsilon, y, mean, rstd);
 }
 
 void norm_backward(const EncoderContext& c, const NormPlan& norm, ConstMatrix x, const float* mean, const float* rstd,
                    ConstMatrix dy, Matrix dx, float* gradients) {
+  const PhaseScope phase(Phase::kNorm);
   layer_norm_backward(x, c.parameters + norm.weight, mean, rstd, dy, dx, gradients + norm.weight,
                       gradients + norm.bias);
 }
 
 void apply_linear(const EncoderContext& c, const LinearPlan& linear, ConstMatrix x, Matrix y) {
-  linear_forward(x, linear.weight_of(c.parameters), linear.bias_of(c.parameters), y);
+  const PhaseScope phase(Phase::kLinear);
+  if (c.precision == Precision::kBfloat16) {
+    linear_forward_bfloat16(x, linear.weight_of(c.parameters), linear.bias_of(c.parameters), y, c.arena);
+  } else {
+    linear_forward(x, linear.weight_of(c.parameters), linear.bias_of(c.parameters), y);
+  }
 }
 
 void apply_linear_backward(const EncoderContext& c, const LinearPlan& linear, ConstMatrix x, ConstMatrix dy, Matrix dx,
-                           float* gradients) {
-  linear_backward(x, linear.weight_of(c.parameters), dy, dx, linear.weight_of(gradients), linear.bias_of(gradients));
+                           float* gradients, Write dx_write = Write::kOver) {
+  const PhaseScope phase(Phase::kLinear);
+  const ConstMatrix weight = linear.weight_of(c.parameters);
+  if (c.precision == Precision::kBfloat16) {
+    linear_backward_bfloat16(x, weight, dy, dx, dx_write, linear.weight_of(gradients), linear.bias_of(gradients),
+                             c.arena);
+  } else {
+    linear_backward(x, weight, dy, dx, linear.weight_of(gradients), linear.bias_of(gradients), dx_write);
+  }
 }
 
 // Takes what a block's backward pass needs from the arena; s.x is set. In evaluation what can share memory does.
@@ -93,7 +116,7 @@ void allocate_block(const EncoderContext& c, const BlockPlan& plan, BlockState& 
   s.heads = arena.matrix(n, width);
   s.hidden_in = arena.matrix(n, hidden);
   if (c.training) {
-    s.kernel_saved = arena.floats(plan.kernel->saved_floats(n));
+    s.kernel_saved = arena.floats(plan.kernel->saved_floats(n, attention_dropout(c, plan)));
     s.middle = arena.matrix(n, dim);
     s.mlp_normed = arena.matrix(n, dim);
     s.mlp_mean = arena.floats(n), s.mlp_rstd = arena.floats(n);
@@ -117,15 +140,21 @@ void block_forward(const EncoderContext& c, int layer, const SequenceState& sequ
   norm_forward(c, plan.attention_norm, s.x, s.attention_normed, s.attention_mean, s.attention_rstd);
   apply_linear(c, plan.qkv, s.attention_normed, s.qkv);
   const auto pointers = arena_array<const float*>(c.arena, static_cast<int64_t>(plan.kernel_tensors.size()));
-  plan.kernel->forward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
-                       s.kernel_saved, c.arena);
+  {
+    const PhaseScope phase(Phase::kScores);
+    plan.kernel->forward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
+                         s.kernel_saved, c.arena);
+  }
   apply_linear(c, plan.output, s.heads, branch);
   drop.residual(DropoutSite::kAttentionOutput, layer, s.x, branch, s.middle);
 
   norm_forward(c, plan.mlp_norm, s.middle, s.mlp_normed, s.mlp_mean, s.mlp_rstd);
   apply_linear(c, plan.mlp_in, s.mlp_normed, s.hidden_in);
-  gelu_forward(c.config.gelu, s.hidden_in, s.hidden);
-  dropout_apply(drop.key(DropoutSite::kHidden, layer), drop.rate(), s.hidden);
+  {
+    const PhaseScope phase(Phase::kElementwise);
+    gelu_forward(c.config.gelu, s.hidden_in, s.hidden);
+    dropout_apply(drop.key(DropoutSite::kHidden, layer), drop.rate(), s.hidden);
+  }
   apply_linear(c, plan.mlp_out, s.hidden, branch);
   drop.residual(DropoutSite::kMlpOutput, layer, s.middle, branch, next);
 }
@@ -141,8 +170,11 @@ void mlp_backward(const EncoderContext& c, int layer, const SequenceState& seque
 
   const ConstMatrix d_branch = drop.branch_gradient(DropoutSite::kMlpOutput, layer, dx, narrow);
   apply_linear_backward(c, plan.mlp_out, s.hidden, d_branch, d_hidden, gradients);
-  dropout_apply(drop.key(DropoutSite::kHidden, layer), drop.rate(), d_hidden);
-  gelu_backward(c.config.gelu, s.hidden_in, d_hidden, d_hidden);
+  {
+    const PhaseScope phase(Phase::kElementwise);
+    dropout_apply(drop.key(DropoutSite::kHidden, layer), drop.rate(), d_hidden);
+    gelu_backward(c.config.gelu, s.hidden_in, d_hidden, d_hidden);
+  }
   apply_linear_backward(c, plan.mlp_in, s.mlp_normed, d_hidden, narrow, gradients);
   norm_backward(c, plan.mlp_norm, s.middle, s.mlp_mean, s.mlp_rstd, narrow, dx, gradients);
 }
@@ -175,11 +207,13 @@ void attention_backward(const EncoderContext& c, int layer, const SequenceState&
   g.dv = d_qkv.col_block(2 * width, width);
   g.dx = narrow;
   g.d_parameters = d_pointers;
-  plan.kernel->backward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
-                        s.kernel_saved, g, c.arena);
+  {
+    const PhaseScope phase(Phase::kScores);
+    plan.kernel->backward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
+                          s.kernel_saved, g, c.arena);
+  }
 
-  apply_linear_backward(c, plan.qkv, s.attention_normed, d_qkv, {}, gradients);
-  matmul(d_qkv, Transpose::kNo, plan.qkv.weight_of(c.parameters), Transpose::kNo, narrow, Write::kAdd);
+  apply_linear_backward(c, plan.qkv, s.attention_normed, d_qkv, narrow, gradients, Write::kAdd);
   norm_backward(c, plan.attention_norm, s.x, s.attention_mean, s.attention_rstd, narrow, dx, gradients);
 }
 
@@ -211,6 +245,7 @@ void set_rows(const EncoderContext& c, const Sequence& sequence, SequenceState& 
 }
 
 void embed(const EncoderContext& c, const SequenceState& state, Matrix x) {
+  const PhaseScope phase(Phase::kEmbedding);
   const ConstMatrix token(c.parameters + c.plan.token, c.plan.vocabulary, c.plan.dim);
   const ConstMatrix position = c.plan.positions(c.parameters);
   if (c.plan.cls == kNoTensor) {
@@ -225,6 +260,7 @@ void embed(const EncoderContext& c, const SequenceState& state, Matrix x) {
 }
 
 void embed_backward(const EncoderContext& c, const SequenceState& state, Matrix dx, float* gradients) {
+  const PhaseScope phase(Phase::kEmbedding);
   const Dropper drop{c, state.example};
   dropout_apply(drop.key(DropoutSite::kEmbedding, 0), drop.rate(), dx);
   const Matrix d_token(gradients + c.plan.token, c.plan.vocabulary, c.plan.dim);
@@ -286,6 +322,7 @@ SequenceState encode(const EncoderContext& c, const Sequence& sequence, uint32_t
   Arena::Scope scope(c.arena);
   const Matrix y = c.arena.matrix(rows, c.plan.dim);
   norm_forward(c, c.plan.final_norm, state.x.row_block(0, rows), y, state.mean, state.rstd);
+  const PhaseScope phase(Phase::kEmbedding);
   if (pools_first(c.config)) {
     first_pool_forward(y, pooled);
   } else {

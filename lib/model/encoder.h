@@ -20,6 +20,8 @@ struct EncoderContext {
   bool training;  // dropout on, activations kept for the backward pass
   std::array<uint32_t, 2> dropout_key;
   Arena& arena;
+  Precision precision;
+  const Fork* fork;  // threads to spare, or null
 };
 
 // What a block leaves for its backward pass. Matrices lie in the arena.

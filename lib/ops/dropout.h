@@ -39,8 +39,10 @@ inline uint32_t dropout_site(DropoutSite site, int layer, int head = 0) {
 inline uint32_t dropout_threshold(float rate) { return static_cast<uint32_t>(std::lround(rate * 65536.0f)); }
 inline float dropout_scale(float rate) { return 65536.0f / (65536.0f - static_cast<float>(dropout_threshold(rate))); }
 
-// Bits of one row, bit j % 8 of byte j / 8 = column j is kept; bits has room for 16 bytes a started group of 128.
-void dropout_mask_row(const DropoutKey& key, float rate, uint32_t row, int64_t cols, uint8_t* bits);
+// Bits of rows row … row + rows - 1 and columns col … col + cols - 1, col a multiple of 128: bit j % 8 of byte j / 8 of
+// a row = column col + j is kept. Rows lie `stride` bytes apart and have room for 16 bytes a started group of 128.
+void dropout_mask(const DropoutKey& key, float rate, int64_t row, int64_t col, int64_t rows, int64_t cols,
+                  uint8_t* bits, int64_t stride);
 
 // x *= mask * scale, rows counted from 0. Forward and backward are the same. rate 0 leaves x alone.
 void dropout_apply(const DropoutKey& key, float rate, Matrix x);

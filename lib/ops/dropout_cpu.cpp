@@ -15,11 +15,15 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-void mask_row(const DropoutKey key, uint32_t threshold, uint32_t row, int64_t cols, uint8_t* bits) {
-  for (int64_t group = 0; group * 128 < cols; ++group) {
-    uint8_t padded[24];
-    dropout_group_bits(key, threshold, row, static_cast<uint32_t>(group), padded);
-    std::memcpy(bits + 16 * group, padded, 16);
+void mask(const DropoutKey& key, uint32_t threshold, int64_t row, int64_t col, int64_t rows, int64_t cols,
+          uint8_t* bits, int64_t stride) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t group = 0; group * 128 < cols; ++group) {
+      uint8_t padded[24];
+      dropout_group_bits(key, threshold, static_cast<uint32_t>(row + i), static_cast<uint32_t>(col / 128 + group),
+                         padded);
+      std::memcpy(bits + i * stride + 16 * group, padded, 16);
+    }
   }
 }
 
@@ -74,18 +78,22 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 
+#include "lib/util/check.h"
+
 namespace lra {
 
-HWY_EXPORT(mask_row);
+HWY_EXPORT(mask);
 HWY_EXPORT(copy);
 HWY_EXPORT(add);
 
-void dropout_mask_row(const DropoutKey& key, float rate, uint32_t row, int64_t cols, uint8_t* bits) {
+void dropout_mask(const DropoutKey& key, float rate, int64_t row, int64_t col, int64_t rows, int64_t cols,
+                  uint8_t* bits, int64_t stride) {
+  check(col % 128 == 0, "a dropout mask from column {}", col);
   if (dropout_threshold(rate) == 0) {
-    std::fill(bits, bits + (cols + 127) / 128 * 16, uint8_t{0xFF});
+    for (int64_t i = 0; i < rows; ++i) std::fill_n(bits + i * stride, (cols + 127) / 128 * 16, uint8_t{0xFF});
     return;
   }
-  HWY_DYNAMIC_DISPATCH(mask_row)(key, dropout_threshold(rate), row, cols, bits);
+  HWY_DYNAMIC_DISPATCH(mask)(key, dropout_threshold(rate), row, col, rows, cols, bits, stride);
 }
 
 void dropout_apply(const DropoutKey& key, float rate, Matrix x) {

@@ -44,11 +44,14 @@ void linear_forward(ConstMatrix x, ConstMatrix weight, const float* bias, Matrix
   matmul(x, Transpose::kNo, weight, Transpose::kYes, y, bias == nullptr ? Write::kOver : Write::kAdd);
 }
 
-void linear_backward(ConstMatrix x, ConstMatrix weight, ConstMatrix dy, Matrix dx, Matrix d_weight, float* d_bias) {
-  if (!dx.empty()) matmul(dy, Transpose::kNo, weight, Transpose::kNo, dx, Write::kOver);
+void linear_backward(ConstMatrix x, ConstMatrix weight, ConstMatrix dy, Matrix dx, Matrix d_weight, float* d_bias,
+                     Write dx_write) {
+  if (!dx.empty()) matmul(dy, Transpose::kNo, weight, Transpose::kNo, dx, dx_write);
   matmul(dy, Transpose::kYes, x, Transpose::kNo, d_weight, Write::kAdd);
-  if (d_bias != nullptr) HWY_DYNAMIC_DISPATCH(add_bias_gradient)(dy, d_bias);
+  if (d_bias != nullptr) add_bias_gradient(dy, d_bias);
 }
+
+void add_bias_gradient(ConstMatrix dy, float* d_bias) { HWY_DYNAMIC_DISPATCH(add_bias_gradient)(dy, d_bias); }
 
 }  // namespace lra
 #endif  // HWY_ONCE

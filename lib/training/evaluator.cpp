@@ -7,6 +7,7 @@
 #include "lib/ops/cross_entropy.h"
 #include "lib/training/parallel.h"
 #include "lib/training/pool.h"
+#include "lib/training/task_fork.h"
 #include "lib/util/check.h"
 
 namespace lra {
@@ -30,18 +31,20 @@ EvaluationResult evaluate(const Classifier& model, const ExampleSource& data, co
   int64_t correct = 0;
 
   Pool<Arena> arenas([] { return std::make_unique<Arena>(); });
+  const TaskFork fork;
   std::vector<Row> batch(static_cast<size_t>(std::min<int64_t>(settings.batch_size, total)));
   for (int64_t begin = 0; begin < total; begin += settings.batch_size) {
     if (settings.stop && settings.stop()) throw Interrupted();
     const int64_t end = std::min(begin + settings.batch_size, total);
-    parallel_for(end - begin, [&](int64_t i) {
+    parallel_in_order(end - begin, [&](int64_t i) {
       const Example example = data.get(begin + i);
       Row& row = batch[static_cast<size_t>(i)];
       row.label = example.label;
       row.tokens = static_cast<int64_t>(example.first.ids.size() + example.second.ids.size());
       const Pool<Arena>::Loan arena = arenas.borrow();
       arena->reset();
-      isolated([&] { row.result = model.evaluate(example, *arena); });
+      const Fork* spare = threads_to_spare(i, end - begin) ? &fork : nullptr;
+      isolated([&] { row.result = model.evaluate(example, *arena, spare); });
     });
     for (int64_t index = begin; index < end; ++index) {
       const Row& row = batch[static_cast<size_t>(index - begin)];

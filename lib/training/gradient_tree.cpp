@@ -5,6 +5,7 @@
 
 #include "lib/training/parallel.h"
 #include "lib/util/check.h"
+#include "lib/util/phases.h"
 
 namespace lra {
 
@@ -39,7 +40,10 @@ void GradientTree::arrive(int32_t node, Gradients gradients) {
     (done.is_left ? parent.left : parent.right).emplace(std::move(gradients));
     // Of two halves the later goes on with the sum.
     if (parent.arrived.fetch_add(1, std::memory_order_acq_rel) == 0) return;
-    (*parent.left)->add(**parent.right);
+    {
+      const PhaseScope phase(Phase::kSum);
+      (*parent.left)->add(**parent.right);
+    }
     parent.right.reset();
     gradients = std::move(*parent.left);
     parent.left.reset();

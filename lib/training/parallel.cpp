@@ -68,6 +68,8 @@ void parallel_for(int64_t n, const std::function<void(int64_t)>& body) {
       tbb::simple_partitioner(), context);
 }
 
+bool threads_to_spare(int64_t i, int64_t n) { return i > n - tbb::this_task_arena::max_concurrency(); }
+
 void parallel_in_order(int64_t n, const std::function<void(int64_t)>& body) {
   std::atomic<int64_t> next = 0;
   std::atomic<bool> failed = false;

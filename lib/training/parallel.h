@@ -19,4 +19,7 @@ void parallel_for(int64_t n, const std::function<void(int64_t)>& body);
 // all threads end together. The first exception thrown passes through; what has not been started then is left out.
 void parallel_in_order(int64_t n, const std::function<void(int64_t)>& body);
 
+// Whether number i of n parts that are started in order is among the last ones, while which some threads have none.
+bool threads_to_spare(int64_t i, int64_t n);
+
 }  // namespace lra

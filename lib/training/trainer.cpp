@@ -10,7 +10,8 @@
 #include "lib/training/parallel.h"
 #include "lib/training/pool.h"
 #include "lib/training/prefetch.h"
-#include "lib/util/check.h"
+#include "lib/training/task_fork.h"
+#include "lib/util/phases.h"
 #include "lib/util/rng.h"
 
 namespace lra {
@@ -19,6 +20,7 @@ namespace {
 struct LeafResult {
   double loss = 0.0, flops = 0.0;
   bool correct = false;
+  bool spare = false;  // threads have nothing else to do meanwhile
   int64_t tokens = 0;
 };
 
@@ -65,7 +67,10 @@ struct Trainer::Workspace {
   // The gradients of batch number `batch`, summed; fills leaves.
   GradientTree::Gradients sum(int64_t batch) {
     if (next_batch != batch) next_rows = order.rows(batch);
-    examples = prefetch.take(next_rows);
+    {
+      const PhaseScope phase(Phase::kData);
+      examples = prefetch.take(next_rows);
+    }
     next_batch = batch + 1;
     next_rows = order.rows(next_batch);
     prefetch.begin(next_rows);
@@ -76,7 +81,11 @@ struct Trainer::Workspace {
       costs[place] = leaves[place].flops = model.flops(examples[place], true, false);
     }
     const int64_t buffer_bytes = model.layout().size() * static_cast<int64_t>(sizeof(float));
-    return tree.sum(longest_first(costs, kWaitingBytes / buffer_bytes), [&](int64_t place) { return leaf(place); });
+    const std::vector<int64_t> places = longest_first(costs, kWaitingBytes / buffer_bytes);
+    for (int64_t i = 0; i < std::ssize(places); ++i) {
+      leaves[static_cast<size_t>(places[static_cast<size_t>(i)])].spare = threads_to_spare(i, std::ssize(places));
+    }
+    return tree.sum(places, [&](int64_t place) { return leaf(place); });
   }
 
   GradientTree::Gradients leaf(int64_t place) {
@@ -90,7 +99,8 @@ struct Trainer::Workspace {
     // Nothing else runs on this thread while the scratch is in use, whatever threading library is inside the ops.
     ExampleResult trained;
     isolated([&] {
-      trained = model.train(example, weight, {dropout_key, static_cast<uint32_t>(place)}, gradients->values(), *arena);
+      trained = model.train(example, weight, {dropout_key, static_cast<uint32_t>(place)}, gradients->values(), *arena,
+                            result.spare ? &fork : nullptr);
     });
     result.loss = trained.loss;
     result.correct = trained.predicted == example.label;
@@ -108,6 +118,7 @@ struct Trainer::Workspace {
   std::array<uint32_t, 2> dropout_key{};  // of the current step
   std::vector<LeafResult> leaves;
   Pool<Arena> arenas;
+  TaskFork fork;
   Pool<GradientBuffer> buffers;
   GradientTree tree;
 };
@@ -127,6 +138,7 @@ StepResult Trainer::step() {
   const int64_t batch_size = settings_.batch_size;
   work.dropout_key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
   const GradientTree::Gradients summed = work.sum(steps_done_);
+  const PhaseScope phase(Phase::kUpdate);
   const std::span<float> gradients = summed->finish();
 
   StepResult result;
@@ -153,6 +165,7 @@ StepResult Trainer::step() {
   const AdamWSettings adamw{rate.learning_rate, rate.beta1, settings_.beta2, settings_.epsilon, settings_.weight_decay};
   const std::span<float> parameters = model_.parameters();
   parallel_for(std::ssize(work.pieces), [&](int64_t i) {
+    const PhaseScope piece_phase(Phase::kUpdate);
     const Range& range = work.pieces[static_cast<size_t>(i)];
     const auto piece = [&](auto values) {
       return values.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size));

@@ -89,7 +89,7 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
                      config.task, config.vocabulary, config.classes, facts.name, facts.vocabulary, facts.classes);
   }
   const Recipe recipe = recipe_of(config, facts, line);
-  Classifier model(config);
+  Classifier model(config, precision_named(options.precision));
   load_model(file, model);
 
   folder =

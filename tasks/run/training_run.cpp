@@ -53,7 +53,7 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
       circumstances_(circumstances),
       folder_(folder),
       log_(log),
-      model_(settings.model(task.facts())) {
+      model_(settings.model(task.facts()), precision_named(settings.precision)) {
   const ModelConfig& config = model_.config();
   train_ = std::make_unique<DataExamples>(*data.train, config);
   validation_ = std::make_unique<DataExamples>(*data.validation, config);
@@ -231,7 +231,7 @@ void TrainingRun::validate() {
 void TrainingRun::test() {
   record_.best = counters_.best;
   record_.last = counters_.last;
-  Classifier best(model_.config());
+  Classifier best(model_.config(), model_.precision());
   load_model(folder_.file(kBest), best);
   test_checkpoint(best, *record_.best, true);
   if (*record_.best->step == *record_.last->step) {

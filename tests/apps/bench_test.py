@@ -45,7 +45,24 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("softmax", done.stdout)
         done = run("peak", "--threads", "1", "--seconds", "0.05", "--json")
-        self.assertGreater(json.loads(done.stdout)["peak_gflops"], 0)
+        peak = json.loads(done.stdout)
+        self.assertGreater(peak["peak_gflops"], 0)
+        if peak["instruction_set"] == "avx512_bf16":
+            self.assertGreater(peak["bfloat16_peak_gflops"], 0)
+            done = run("train", *SMALL, "--precision", "bfloat16", "--json")
+            self.assertEqual(json.loads(done.stdout)["precision"], "bfloat16", done.stderr)
+        else:
+            self.assertIsNone(peak["bfloat16_peak_gflops"])
+
+    def test_a_profile_books_most_of_the_time(self):
+        done = run("train", *SMALL[2:], "--length", "300", "--profile", "--json")
+        shares = json.loads(done.stdout)["phase_shares"]
+        for phase in ("attention: products", "linear layers", "layer norms", "optimizer"):
+            self.assertGreater(shares[phase], 0, phase)
+        self.assertLessEqual(sum(shares.values()), 1.0)
+        done = run("train", *SMALL, "--profile")
+        self.assertIn("attention: products", done.stdout)
+        self.assertNotIn("phase_shares", json.loads(run("train", *SMALL, "--json").stdout))
 
     def test_wrong_input_is_one_line(self):
         for name, arguments in {"want peak, train or eval": ["walk"],
@@ -54,6 +71,7 @@ class Bench(unittest.TestCase):
                                 "--length": ["train", "--length", "0"],
                                 "softmux": ["train", *SMALL, "--attention", "softmux"],
                                 "heads": ["train", *SMALL, "--heads", "3"],
+                                "--precision": ["train", *SMALL, "--precision", "half"],
                                 "--task": ["train", *SMALL, "--task", "chess"],
                                 "unknown key": ["train", *SMALL, "--set", "power=2"]}.items():
             done = run(*arguments)

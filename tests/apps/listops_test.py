@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 import listops_support as support
-from listops_support import ListopsTest, TINY, lines_of, sha
+from listops_support import ListopsTest, TINY, comparable, lines_of, sha
 from task_data import write_listops
 
 
@@ -49,6 +49,10 @@ class Basics(ListopsTest):
         record = self.record(out)
         self.assertEqual(record["status"], "completed")
         self.assertEqual(record["attention"]["spec"], "polynomial:power=2,scale=sqrt")
+        # Weights are dropped in training, never in evaluation.
+        self.assertEqual(record["attention"]["form"]["train"], "quadratic")
+        self.assertRegex(record["attention"]["form"]["evaluate"], r"^linear above \d+ tokens$")
+        self.assertTrue(record["attention"]["attention_dropout_applies"])
         self.assertEqual([h["step"] for h in record["history"]], [5, 10, 15, 20])
         self.assertEqual(record["data"]["splits"]["train"]["examples"], 40)
         best = max(record["history"], key=lambda h: (h["accuracy"], -h["step"]))
@@ -88,6 +92,21 @@ class Basics(ListopsTest):
             results.append((record["metrics"], record["history"], sha(out / "predictions-test.jsonl")))
         self.assertEqual(results[0], results[1])
         self.assertEqual(results[0], results[2])
+
+    def test_a_linear_form_drops_no_weights_and_says_so(self):
+        options = ["--steps", "6", "--warmup", "2", "--eval-every", "3", "--set", "attention-dropout=0.5", "--attention",
+                   "polynomial:power=2,scale=n,form=linear"]
+        for threads in (1, 2):
+            self.train(*options, "--threads", threads, out=self.out(f"linear-{threads}"))
+        attention = self.record(self.out("linear-1"))["attention"]
+        self.assertEqual(attention["form"], {"train": "linear", "evaluate": "linear"})
+        self.assertFalse(attention["attention_dropout_applies"])
+        self.assert_same_run(self.out("linear-1"), self.out("linear-2"))
+        self.train(*options, "--set", "attention-dropout=0", out=self.out("linear-0"))
+        self.assertEqual(sha(self.out("linear-0") / "predictions-test.jsonl"),
+                         sha(self.out("linear-1") / "predictions-test.jsonl"))
+        self.assertEqual(comparable(self.out("linear-0") / "metrics.jsonl"),
+                         comparable(self.out("linear-1") / "metrics.jsonl"))
 
     def test_limits_are_kept_and_recorded(self):
         self.train("--steps", "3", "--warmup", "1", "--limit-train", "8", "--limit-eval", "5", "--eval-examples", "3",
@@ -187,6 +206,7 @@ class WrongInput(ListopsTest):
             (["softmix"], "--attention", "softmix"),
             (["pwr"], "--attention", "polynomial:pwr=2"),
             (["power"], "--attention", "polynomial:power=0"),
+            (["form=linear", "power=3"], "--attention", "polynomial:power=3,form=linear"),
             (["scale"], "--attention", "polynomial:scale=0"),
             (["heads"], "--heads", "3"),
             (["--steps"], "--steps", "0"),
@@ -196,7 +216,7 @@ class WrongInput(ListopsTest):
             (["recipe", "quickly"], "--recipe", "quickly"),
             (["--norms"], "--norms"),
             (["--maps"], "--maps", "3"),
-            (["--precision", "bfloat16", "float32"], "--precision", "bfloat16"),
+            (["--precision", "half", "float32, bfloat16"], "--precision", "half"),
             (["--split"], "--split", "train"),
             (["--resume", "--force"], "--resume", "--force"),
             (["--backend"], "--backend", "tpu"),

@@ -53,6 +53,28 @@ class TasksTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return json.loads((out / "result.json").read_text())
 
+    def test_bfloat16(self):
+        flags = pathlib.Path("/proc/cpuinfo").read_text()
+        if "avx512_bf16" not in flags:
+            done = self.run_program("text", "--data", self.data["text"], "--precision", "bfloat16", *TINY, expect=2)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn("--precision float32", done.stderr)
+            return
+        for task in ("text", "retrieval"):
+            out, record = self.train(task, "bfloat16", "--precision", "bfloat16")
+            _, exact = self.train(task, "float32")
+            self.assertEqual(record["environment"]["precision"], "bfloat16")
+            losses = [r["metrics"]["last"]["test_loss"] for r in (record, exact)]
+            self.assertNotEqual(*losses)
+            self.assertAlmostEqual(*losses, delta=0.02)
+            # The checkpoint is float32, and is evaluated in either.
+            for precision in ("float32", "bfloat16"):
+                self.run_program(task, "--data", self.data[task], "--evaluate", out / "checkpoint-last.safetensors",
+                                 "--precision", precision, "--out", out / precision, "--progress", "none")
+                self.assertEqual(self.record(out / precision)["environment"]["precision"], precision)
+        done = self.run_program("text", "--data", self.data["text"], "--precision", "half", *TINY, expect=2)
+        self.assertIn("float32, bfloat16", done.stderr)
+
     def assert_data(self, record, task, path=None, **options):
         """Counts and hashes of the record are those of the Python reader."""
         for split, rows in read_data.read(task, path or self.data[task], **options).items():

@@ -52,6 +52,9 @@ void expect_close_of(std::span<const A> actual, std::span<const E> expected, dou
 }  // namespace
 
 double tolerance(NumberType type, int64_t reduction_length, double magnitude) {
+  if (type == NumberType::kBfloat16) {
+    return 32.0 * 0x1p-9 * magnitude + tolerance(NumberType::kFloat32, reduction_length, magnitude);
+  }
   const double rounding = type == NumberType::kFloat32 ? 0x1p-24 : 0x1p-53;
   return rounding * (16.0 + static_cast<double>(std::max<int64_t>(reduction_length, 1))) * magnitude;
 }

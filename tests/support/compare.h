@@ -8,11 +8,12 @@
 
 namespace lra {
 
-enum class NumberType { kFloat32, kFloat64 };
+enum class NumberType { kBfloat16, kFloat32, kFloat64 };
 
 // Absolute error allowed to a value computed in `type` by sums of up to `reduction_length` terms (1: elementwise),
 // where values or terms are about as large as `magnitude`: (16 + length) roundings of it. The 16 stands for the
-// elementary operations and functions around the sum.
+// elementary operations and functions around the sum. kBfloat16: terms are products of numbers that were rounded to 8
+// bits, sums are float32: 32 of those roundings, however long the sum, since they are as often up as down.
 double tolerance(NumberType type, int64_t reduction_length, double magnitude);
 
 // Largest |x|, what tolerance() takes as magnitude; 0 of nothing.

@@ -21,6 +21,7 @@ TEST(Tolerance, GrowsWithLengthAndMagnitude) {
   EXPECT_DOUBLE_EQ(tolerance(NumberType::kFloat64, 84, 2.0), 200 * 0x1p-53);
   EXPECT_DOUBLE_EQ(tolerance(NumberType::kFloat32, 0, 1.0), tolerance(NumberType::kFloat32, 1, 1.0));
   EXPECT_EQ(tolerance(NumberType::kFloat32, 10, 0.0), 0.0);
+  EXPECT_DOUBLE_EQ(tolerance(NumberType::kBfloat16, 8, 3.0), 3.0 * (0x1p-4 + 24 * 0x1p-24));
 }
 
 TEST(Compare, AcceptsWhatIsClose) {

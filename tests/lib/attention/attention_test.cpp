@@ -1,4 +1,4 @@
-// Every family through the row-panel driver against the plain reference in double, forward and backward, with and
+// Every family and form against the plain reference in double, forward and backward, with and
 // without dropout; the references' backward against central differences; and what a driver must keep.
 #include <gtest/gtest.h>
 
@@ -6,128 +6,24 @@
 #include <numeric>
 #include <tuple>
 
-#include "lib/attention/attention_ref.h"
 #include "lib/attention/families.h"
-#include "lib/attention/registry.h"
-#include "lib/attention/row_panel.h"
-#include "lib/ops/dropout.h"
-#include "lib/util/rng.h"
+#include "lib/attention/tile_matmul.h"
+#include "lib/attention/tiled_kernel.h"
+#include "lib/ops/bfloat16.h"
+#include "tests/lib/attention/attention_problem.h"
 #include "tests/support/compare.h"
+#include "tests/support/targets.h"
 
 namespace lra {
 namespace {
 
-constexpr std::array<uint32_t, 2> kKey = {17, 4};
-constexpr uint32_t kExample = 5;
-constexpr int kLayer = 1;
-
-// Queries, keys and values side by side in one buffer, as the encoder keeps them, and all that goes with them.
-struct Problem {
-  AttentionShape shape;
-  AttentionSpec spec;
-  int64_t n;
-  float dropout;
-  std::unique_ptr<AttentionKernel> kernel;
-  std::vector<float> qkv, d_out;
-  std::vector<std::vector<float>> parameters;
-
-  Problem(const std::string& text, int64_t tokens, int heads, int head_dim, float rate, uint64_t seed = 1)
-      : shape{heads, head_dim, 512, heads * head_dim}, spec(parse_attention(text)), n(tokens), dropout(rate) {
-    kernel = make_attention(spec, shape);
-    Random random(seed, RandomStream::kData);
-    const int64_t width = heads * head_dim;
-    qkv.resize(n * 3 * width);
-    d_out.resize(n * width);
-    for (float& x : qkv) x = static_cast<float>(random.normal());
-    for (float& x : d_out) x = static_cast<float>(random.normal());
-    for (const KernelParameter& parameter : kernel->parameters()) {
-      parameters.push_back(parameter.init);
-      for (float& x : parameters.back()) x += 0.3f * static_cast<float>(random.normal());
-    }
-  }
-
-  int64_t width() const { return static_cast<int64_t>(shape.heads) * shape.head_dim; }
-
-  AttentionInput input(std::vector<const float*>& pointers) const {
-    pointers.clear();
-    for (const auto& parameter : parameters) pointers.push_back(parameter.data());
-    const ConstMatrix all(qkv.data(), n, 3 * width());
-    AttentionInput in;
-    in.q = all.col_block(0, width());
-    in.k = all.col_block(width(), width());
-    in.v = all.col_block(2 * width(), width());
-    in.parameters = pointers;
-    in.training = true;
-    in.dropout = dropout;
-    in.dropout_key = kKey;
-    in.example = kExample;
-    in.layer = kLayer;
-    return in;
-  }
-};
-
-struct Result {
-  std::vector<float> out, saved, d_qkv;
-  std::vector<std::vector<float>> d_parameters;
-};
-
-Result run(const Problem& p) {
-  Result r;
-  std::vector<const float*> pointers;
-  const AttentionInput in = p.input(pointers);
-  Arena arena;
-  r.out.assign(p.n * p.width(), NAN);
-  r.saved.assign(p.kernel->saved_floats(p.n), NAN);
-  r.d_qkv.assign(p.n * 3 * p.width(), NAN);
-  const Matrix out(r.out.data(), p.n, p.width()), all(r.d_qkv.data(), p.n, 3 * p.width());
-  p.kernel->forward(in, out, r.saved.data(), arena);
-  std::vector<float*> d_pointers;
-  for (const auto& parameter : p.parameters) r.d_parameters.emplace_back(parameter.size());
-  for (auto& d : r.d_parameters) d_pointers.push_back(d.data());
-  AttentionGradients gradients;
-  gradients.d_out = ConstMatrix(p.d_out.data(), p.n, p.width());
-  gradients.dq = all.col_block(0, p.width());
-  gradients.dk = all.col_block(p.width(), p.width());
-  gradients.dv = all.col_block(2 * p.width(), p.width());
-  gradients.d_parameters = d_pointers;
-  p.kernel->backward(in, out, r.saved.data(), gradients, arena);
-  return r;
-}
-
-// The same in double by the reference; storage owns the converted inputs.
-struct DoubleProblem {
-  std::vector<double> qkv, d_out;
-  ref::AttentionProblem<double> problem;
-
-  explicit DoubleProblem(const Problem& p) : qkv(p.qkv.begin(), p.qkv.end()), d_out(p.d_out.begin(), p.d_out.end()) {
-    const MatrixView<const double> all(qkv.data(), p.n, 3 * p.width());
-    problem = {p.shape,
-               p.spec,
-               all.col_block(0, p.width()),
-               all.col_block(p.width(), p.width()),
-               all.col_block(2 * p.width(), p.width()),
-               {},
-               {}};
-    for (const auto& parameter : p.parameters) problem.parameters.emplace_back(parameter.begin(), parameter.end());
-    if (p.dropout > 0) {
-      problem.dropout = [rate = p.dropout](int head, int64_t i, int64_t j) {
-        const DropoutKey key{kKey, dropout_site(DropoutSite::kAttention, kLayer, head), kExample};
-        const bool kept = ref::dropout_keeps(key, rate, static_cast<uint32_t>(i), static_cast<uint32_t>(j));
-        return kept ? static_cast<double>(dropout_scale(rate)) : 0.0;
-      };
-    }
-  }
-};
-
-std::vector<float> columns(const std::vector<float>& all, int64_t n, int64_t width, int which) {
-  std::vector<float> part(n * width);
-  for (int64_t i = 0; i < n; ++i) std::copy_n(all.data() + (3 * i + which) * width, width, part.data() + i * width);
-  return part;
-}
-
 const char* const kSpecs[] = {"softmax",
-                              "polynomial:power=1,scale=sqrt",
-                              "polynomial:power=2,scale=n",
+                              "polynomial:power=1,scale=sqrt,form=quadratic",
+                              "polynomial:power=1,scale=sqrt,form=linear",
+                              "polynomial:power=1,scale=16,gain=1,form=linear",
+                              "polynomial:power=2,scale=n,form=quadratic",
+                              "polynomial:power=2,scale=n,gain=1,form=linear",
+                              "polynomial:power=2,scale=moment,length=max,form=linear",
                               "polynomial:power=3,scale=16",
                               "polynomial:power=4,scale=moment",
                               "polynomial:power=5,scale=sqrt,length=max",
@@ -135,39 +31,71 @@ const char* const kSpecs[] = {"softmax",
                               "polynomial:power=7,scale=n",
                               "polynomial:power=8,scale=1000"};
 
-// (spec, tokens, head width, dropout): lengths around a vector, a mask group and a block of queries.
+// (spec, tokens, head width, dropout): lengths around a vector, blocks of queries and tiles of keys.
 using Case = std::tuple<const char*, int, int, float>;
 
 class AgainstReference : public testing::TestWithParam<Case> {};
 
 TEST_P(AgainstReference, ForwardAndBackward) {
-  const auto [text, n, d, dropout] = GetParam();
+  const char* const text = std::get<0>(GetParam());
+  const int n = std::get<1>(GetParam()), d = std::get<2>(GetParam());
+  const float dropout = std::get<3>(GetParam());
   const Problem p(text, n, 2, d, dropout);
-  const Result got = run(p);
   const DoubleProblem expected(p);
-  const std::string what =
-      std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) + " dropout=" + std::to_string(dropout);
+  const std::vector<double> out = ref::attention_forward(expected.problem);
+  const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
   // Scores err by the length of a head; a power multiplies that error, the sums over keys add theirs.
   const int64_t length = n + 8 * d;
-  const std::vector<double> out = ref::attention_forward(expected.problem);
-  expect_close(got.out, out, tolerance(NumberType::kFloat32, length, largest(out)), what + " out");
-  const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
-  const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted, const char* name) {
-    // Where terms of about 1 cancel (a softmax over one key), what is left of them counts.
-    const double magnitude = std::max(largest(wanted), 1.0);
-    expect_close(actual, wanted, tolerance(NumberType::kFloat32, length, magnitude), what + " " + name);
-  };
-  compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
-  compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
-  compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
-  for (size_t i = 0; i < gradients.d_parameters.size(); ++i) {
-    compare(got.d_parameters[i], gradients.d_parameters[i], p.kernel->parameters()[i].name.c_str());
-  }
+  for_each_target([&](const std::string& target) {
+    const std::string what = std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) +
+                             " dropout=" + std::to_string(dropout) + " on " + target;
+    const Result got = run(p);
+    expect_close(got.out, out, tolerance(NumberType::kFloat32, length, largest(out)), what + " out");
+    const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted, const char* name) {
+      // Where terms of about 1 cancel (a softmax over one key), what is left of them counts.
+      const double magnitude = std::max(largest(wanted), 1.0);
+      expect_close(actual, wanted, tolerance(NumberType::kFloat32, length, magnitude), what + " " + name);
+    };
+    compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
+    compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
+    compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+    for (size_t i = 0; i < gradients.d_parameters.size(); ++i) {
+      compare(got.d_parameters[i], gradients.d_parameters[i], p.kernel->parameters()[i].name.c_str());
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, AgainstReference,
-                         testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 200),
+                         testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 600),
                                           testing::Values(5, 32), testing::Values(0.0f, 0.3f)));
+
+// The products in bfloat16; its tolerance is that of rounded weights, which large powers of scores multiply.
+TEST(Bfloat16, AgreesWithReference) {
+  if (!bfloat16_supported()) GTEST_SKIP() << "this processor has no AVX-512 BF16";
+  for (const char* text : {"softmax", "polynomial:power=1,scale=sqrt,form=quadratic", "polynomial:power=3,scale=16"}) {
+    for (const int64_t n : {1, 15, 97, 601}) {
+      for (const int d : {5, 32}) {
+        for (const float dropout : {0.0f, 0.3f}) {
+          Problem p(text, n, 2, d, dropout);
+          p.precision = Precision::kBfloat16;
+          const Result got = run(p);
+          const DoubleProblem expected(p);
+          const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
+          const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted,
+                                   const char* name) {
+            const double magnitude = std::max(largest(wanted), 1.0);
+            expect_close(actual, wanted, tolerance(NumberType::kBfloat16, n, magnitude),
+                         std::string(text) + " N=" + std::to_string(n) + " " + name);
+          };
+          compare(got.out, ref::attention_forward(expected.problem), "out");
+          compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
+          compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
+          compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+        }
+      }
+    }
+  }
+}
 
 // d(sum of out * d_out) by central differences in double.
 TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
@@ -219,18 +147,53 @@ TEST(AttentionDriver, NoTokens) {
 }
 
 TEST(AttentionDriver, SameBitsWithAndWithoutSavingAndOnDirtyScratch) {
-  for (const char* text : {"softmax", "polynomial"}) {
-    const Problem p(text, 200, 2, 32, 0.1f);
+  for (const char* text :
+       {"softmax", "polynomial", "polynomial:power=1,form=linear", "polynomial:power=2,form=linear"}) {
+    const Problem p(text, 600, 2, 32, 0.1f);
     const Result first = run(p);
     std::vector<const float*> pointers;
     const AttentionInput in = p.input(pointers);
     Arena arena;
-    float* dirty = arena.floats(1 << 18);
-    std::fill_n(dirty, 1 << 18, NAN);
+    float* dirty = arena.floats(1 << 20);
+    std::fill_n(dirty, 1 << 20, NAN);
     arena.reset();
     std::vector<float> out(p.n * p.width());
     p.kernel->forward(in, {out.data(), p.n, p.width()}, nullptr, arena);
     EXPECT_EQ(out, first.out) << text;
+  }
+}
+
+// Runs the parts backwards, each with scratch full of NaN.
+class BackwardsFork final : public Fork {
+ public:
+  void run(int64_t n, const std::function<void(int64_t, Arena&)>& body) const override {
+    for (int64_t i = n - 1; i >= 0; --i) {
+      Arena arena;
+      std::fill_n(arena.floats(1 << 20), 1 << 20, NAN);
+      arena.reset();
+      body(i, arena);
+    }
+  }
+};
+
+TEST(AttentionDriver, SameBitsInParts) {
+  const BackwardsFork fork;
+  for (const char* text : {"softmax", "polynomial:power=3,scale=sqrt,gain=1", "polynomial:power=1,gain=1,form=linear",
+                           "polynomial:power=2,gain=1,form=linear"}) {
+    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
+      if (precision == Precision::kBfloat16 && !bfloat16_supported()) continue;
+      for (const int64_t n : {0, 1, 100, 1200, 8500}) {  // the last: masks are not saved, more tiles than a group
+        if (n > 1200 && std::string(text) == "softmax") continue;
+        Problem p(text, n, 2, 8, 0.1f);
+        p.precision = precision;
+        const Result whole = run(p);
+        p.fork = &fork;
+        const Result parts = run(p);
+        EXPECT_EQ(parts.out, whole.out) << text << " N=" << n;
+        EXPECT_EQ(parts.d_qkv, whole.d_qkv) << text << " N=" << n;
+        EXPECT_EQ(parts.d_parameters, whole.d_parameters) << text << " N=" << n;
+      }
+    }
   }
 }
 
@@ -245,12 +208,71 @@ TEST(Softmax, LargeScores) {
   for (const float x : got.d_qkv) ASSERT_TRUE(std::isfinite(x));
 }
 
-TEST(RowPanel, BlocksAreAFunctionOfTheLengthAndBounded) {
+// polynomial:power=2,scale=n as a family that asks for whole rows.
+class WholeRows final : public ScoreActivation {
+ public:
+  bool whole_rows() const override { return true; }
+  int statistics() const override { return 1; }
+  void forward(const ScoreTile& tile, float*, float*) const override {
+    EXPECT_EQ(tile.key, 0);
+    EXPECT_EQ(tile.s.cols, tile.keys);
+    for_each_entry(
+        tile, [](float& x, bool kept, float) { x = kept ? x * x : 0.0f; }, tile.s);
+  }
+  void forward_end(const ScoreTile& rows, float* statistics) const override {
+    std::fill_n(statistics, rows.s.rows, 1.0f / static_cast<float>(rows.keys));
+  }
+  void backward(const ScoreTile& tile, const float*, const float*, Matrix gradients,
+                std::span<float* const>) const override {
+    EXPECT_EQ(tile.s.cols, tile.keys);
+    for_each_entry(
+        tile,
+        [](float& x, bool kept, float& g) {
+          g *= kept ? 2.0f * x : 0.0f;
+          x *= kept ? x : 0.0f;
+        },
+        gradients);
+  }
+
+ private:
+  template <class Body>
+  static void for_each_entry(const ScoreTile& tile, const Body& body, Matrix gradients) {
+    for (int64_t i = 0; i < tile.s.rows; ++i) {
+      const uint8_t* kept = tile.row_kept(i);
+      for (int64_t j = 0; j < tile.s.cols; ++j) {
+        body(tile.s.row(i)[j], kept == nullptr || (kept[j / 8] >> (j % 8) & 1) != 0, gradients.row(i)[j]);
+      }
+    }
+  }
+};
+
+TEST(AttentionDriver, WholeRowsGiveWhatPiecesGive) {
+  for (const int64_t n : {1, 100, 700}) {
+    for (const float dropout : {0.0f, 0.2f}) {
+      Problem p("polynomial:power=2,scale=n,form=quadratic", n, 2, 32, dropout);
+      const Result pieces = run(p);
+      p.kernel =
+          std::make_unique<TiledKernel>(p.shape, p.spec, std::vector<KernelParameter>(), std::make_unique<WholeRows>());
+      const Result whole = run(p);
+      const auto compare = [&](const std::vector<float>& actual, const std::vector<float>& wanted, const char* name) {
+        const std::vector<double> expected(wanted.begin(), wanted.end());
+        expect_close(actual, expected, tolerance(NumberType::kFloat32, n, std::max(largest(expected), 1.0)), name);
+      };
+      compare(whole.out, pieces.out, "out");
+      compare(whole.d_qkv, pieces.d_qkv, "d_qkv");
+    }
+  }
+}
+
+// Sizes may depend on nothing but the length, else threads or machines would change results.
+TEST(AttentionDriver, TilesAreAFunctionOfTheLength) {
+  const TiledKernel kernel({2, 32, 512, 64}, parse_attention("softmax"), {}, std::make_unique<WholeRows>());
   for (const int64_t n : {1, 1000, 4096, 10000, 65536}) {
-    const int64_t rows = RowPanelKernel::block_rows(n);
-    EXPECT_GE(rows, 16);
-    EXPECT_LE(rows, 96);
-    EXPECT_LE(rows * n, std::max<int64_t>(96 * 4096, 16 * n));
+    const TiledKernel::Sizes sizes = kernel.sizes(n);
+    EXPECT_EQ(sizes.keys, n);
+    EXPECT_EQ(sizes.queries % kTileRows, 0);
+    EXPECT_GE(sizes.queries, kTileRows);
+    EXPECT_LE(sizes.queries * n, std::max<int64_t>(48 * 2048, kTileRows * n));
   }
 }
 

@@ -23,6 +23,7 @@ TEST(AttentionSpec, FillsInDefaults) {
   EXPECT_EQ(spec.get("scale"), "16");
   EXPECT_EQ(spec.get("length"), "real");
   EXPECT_FALSE(spec.flag("gain"));
+  EXPECT_EQ(spec.get("form"), "auto");
   EXPECT_EQ(spec.canonical(), "polynomial");
 }
 
@@ -31,6 +32,9 @@ TEST(AttentionSpec, CanonicalWritesWhatDiffersInTheOrderOfTheList) {
   EXPECT_EQ(parse_attention("polynomial:power=3,scale=16").canonical(), "polynomial");
   EXPECT_EQ(parse_attention("polynomial:power=03,scale=16.0").canonical(), "polynomial");
   EXPECT_EQ(parse_attention("polynomial:scale=0.50,gain=1").canonical(), "polynomial:scale=0.5,gain=1");
+  EXPECT_EQ(parse_attention("polynomial:form=linear,gain=1,power=2").canonical(),
+            "polynomial:power=2,gain=1,form=linear");
+  EXPECT_EQ(parse_attention("polynomial:form=auto").canonical(), "polynomial");
   const std::string large = parse_attention("polynomial:scale=100000000000000000000").canonical();
   EXPECT_EQ(large, "polynomial:scale=1e20") << "a + would begin a modifier";
   EXPECT_EQ(parse_attention(large).canonical(), large);
@@ -43,7 +47,8 @@ TEST(AttentionSpec, Slug) {
 
 TEST(AttentionSpec, OptionsAsJson) {
   EXPECT_EQ(parse_attention("polynomial").options_json().dump(),
-            R"({"power":3,"scale":"16","length":"real","gain":false})");
+            R"({"power":3,"scale":"16","length":"real","gain":false,"form":"auto"})");
+  EXPECT_EQ(parse_attention("polynomial:power=1,form=linear").options_json().at("form"), "linear");
 }
 
 TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
@@ -51,9 +56,11 @@ TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
   EXPECT_EQ(error_of(""), "unknown attention ''; known: softmax, polynomial");
   EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: none");
   EXPECT_EQ(error_of("polynomial:pow=3"),
-            "attention polynomial has no option 'pow=3'; it has: power=3, scale=16, length=real|max, gain=0");
+            "attention polynomial has no option 'pow=3'; it has: power=3, scale=16, length=real|max, gain=0, "
+            "form=auto|quadratic|linear");
   EXPECT_EQ(error_of("polynomial:gain"),
-            "attention polynomial has no option 'gain'; it has: power=3, scale=16, length=real|max, gain=0");
+            "attention polynomial has no option 'gain'; it has: power=3, scale=16, length=real|max, gain=0, "
+            "form=auto|quadratic|linear");
   EXPECT_EQ(error_of("polynomial:power=0"), "attention polynomial: power=0 must be 1 to 8");
   EXPECT_EQ(error_of("polynomial:power=9"), "attention polynomial: power=9 must be 1 to 8");
   EXPECT_EQ(error_of("polynomial:power=2.5"), "attention polynomial: power=2.5 must be a whole number");
@@ -66,6 +73,9 @@ TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
   }
   EXPECT_EQ(error_of("polynomial:length=long"), "attention polynomial: length=long must be one of real, max");
   EXPECT_EQ(error_of("polynomial:gain=2"), "attention polynomial: gain=2 must be 0 or 1");
+  EXPECT_EQ(error_of("polynomial:form=fast"), "attention polynomial: form=fast must be one of auto, quadratic, linear");
+  EXPECT_EQ(error_of("polynomial:form=linear"),
+            "attention polynomial: form=linear has power=1 and power=2, not power=3; use form=auto");
   EXPECT_EQ(error_of("polynomial:power=3,power=2"), "attention polynomial: option 'power' is given twice");
   EXPECT_EQ(error_of("polynomial:"), "attention 'polynomial:': nothing after ':'; write polynomial:key=value");
   EXPECT_NE(error_of("softmax+xyz"), "accepted");

@@ -63,19 +63,26 @@ TEST(Dropout, SitesAreApart) {
   EXPECT_EQ(sites.size(), static_cast<size_t>(count));
 }
 
-TEST(Dropout, MaskRowIsTheDefinition) {
+TEST(Dropout, MaskIsTheDefinition) {
   for_each_target([](const std::string& target) {
     for (const int64_t cols : {0, 1, 7, 64, 127, 128, 129, 1000}) {
       for (const float rate : {0.0f, 0.1f, 0.5f, 0.9f, 1e-5f}) {
-        for (const uint32_t row : {0u, 5u, 0xFFFFFFFFu}) {
-          const int64_t bytes = (cols + 127) / 128 * 16;
-          std::vector<uint8_t> bits(bytes + 16, 0xA5);
-          dropout_mask_row(kKey, rate, row, cols, bits.data());
-          for (int64_t j = 0; j < cols; ++j) {
-            ASSERT_EQ(bits[j / 8] >> (j % 8) & 1, ref::dropout_keeps(kKey, rate, row, static_cast<uint32_t>(j)))
-                << target << " rate " << rate << " row " << row << " column " << j << " of " << cols;
+        for (const int64_t first : {int64_t{0}, int64_t{5}, int64_t{0xFFFFFFFE}}) {
+          for (const int64_t col : {0, 384}) {
+            const int64_t bytes = (cols + 127) / 128 * 16, stride = bytes + 5;
+            std::vector<uint8_t> bits(2 * stride, 0xA5);
+            dropout_mask(kKey, rate, first, col, 2, cols, bits.data(), stride);
+            for (int64_t i = 0; i < 2; ++i) {
+              const uint8_t* row = bits.data() + i * stride;
+              for (int64_t j = 0; j < cols; ++j) {
+                const bool kept =
+                    ref::dropout_keeps(kKey, rate, static_cast<uint32_t>(first + i), static_cast<uint32_t>(col + j));
+                ASSERT_EQ(row[j / 8] >> (j % 8) & 1, kept)
+                    << target << " rate " << rate << " row " << first + i << " column " << col + j;
+              }
+              for (int64_t b = bytes; b < stride; ++b) ASSERT_EQ(row[b], 0xA5) << target << " writes too far";
+            }
           }
-          for (int64_t i = bytes; i < bytes + 16; ++i) ASSERT_EQ(bits[i], 0xA5) << target << " writes too far";
         }
       }
     }
@@ -95,7 +102,7 @@ TEST(Dropout, DecidesExactlyAtTheThreshold) {
       ASSERT_GT(keeps, 0u);
       for (const auto& [threshold, kept] : {std::pair{keeps, 1}, std::pair{drops, 0}}) {
         std::array<uint8_t, 32> bits;
-        dropout_mask_row(kKey, rate(threshold), 2, 200, bits.data());
+        dropout_mask(kKey, rate(threshold), 2, 0, 1, 200, bits.data(), 32);
         EXPECT_EQ(bits[col / 8] >> (col % 8) & 1, kept) << target << " column " << col << " threshold " << threshold;
       }
     }
@@ -105,7 +112,7 @@ TEST(Dropout, DecidesExactlyAtTheThreshold) {
 TEST(Dropout, EveryPartOfTheKeyCounts) {
   const auto mask = [](const DropoutKey& key, uint32_t row) {
     std::array<uint64_t, 2> bits;
-    dropout_mask_row(key, 0.5f, row, 128, reinterpret_cast<uint8_t*>(bits.data()));
+    dropout_mask(key, 0.5f, row, 0, 1, 128, reinterpret_cast<uint8_t*>(bits.data()), 16);
     return bits;
   };
   std::set<std::array<uint64_t, 2>> masks = {mask(kKey, 3), mask(kKey, 4)};

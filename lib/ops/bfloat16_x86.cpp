@@ -1,0 +1,240 @@
+// AVX-512 BF16 by its intrinsics: the Highway version of Debian 12 does not know these instructions. Elsewhere
+// bfloat16_supported() is false.
+#include "lib/ops/bfloat16.h"
+#include "lib/util/check.h"
+
+#if defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // inside GCC's own intrinsics (bug 105593)
+#endif
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16"))), \
+                             apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#endif
+
+namespace lra {
+namespace {
+
+constexpr int kRows = 12, kLanes = 16, kWidth = 2 * kLanes;  // 24 accumulators of 32 registers
+
+// Rows of A `step` pairs apart (kTransposed false), or next to each other with the inner index `step` apart.
+template <int kCount, bool kTransposed>
+struct Left {
+  const Bfloat16Pair* base[(kCount + 3) / 4];  // of every fourth row: addresses reach the three after it
+  int64_t step;
+
+  Left(const Bfloat16Pair* a, int64_t row_step) : step(row_step) {
+    for (int i = 0; i < (kCount + 3) / 4; ++i) base[i] = a + 4 * i * (kTransposed ? 1 : step);
+  }
+  Bfloat16Pair operator()(int row, int64_t p) const {
+    if constexpr (kTransposed) {
+      return base[0][row + p * step];
+    } else {
+      return base[row / 4][(row % 4) * step + p];
+    }
+  }
+};
+
+template <int kCount, int kVectors, bool kTransposed>
+void block(const Bfloat16Pair* a, int64_t a_step, const Bfloat16Pair* b, int64_t b_step, int64_t pairs, float* c,
+           int64_t c_step, bool add) {
+  __m512 sum[kCount][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_setzero_ps();
+  }
+  const Left<kCount, kTransposed> left(a, a_step);
+  for (int64_t p = 0; p < pairs; ++p) {
+    __m512bh right[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) right[v] = (__m512bh)_mm512_loadu_si512(b + p * b_step + v * kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kCount; ++i) {
+      const __m512bh x = (__m512bh)_mm512_set1_epi32(static_cast<int>(left(i, p)));
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_dpbf16_ps(sum[i][v], x, right[v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      float* place = c + i * c_step + v * kLanes;
+      _mm512_storeu_ps(place, add ? _mm512_add_ps(_mm512_loadu_ps(place), sum[i][v]) : sum[i][v]);
+    }
+  }
+}
+
+template <int kCount, int kVectors, bool kTransposed>
+void last_rows(int64_t count, const Bfloat16Pair* a, int64_t a_step, const Bfloat16Pair* b, int64_t b_step,
+               int64_t pairs, float* c, int64_t c_step, bool add) {
+  if constexpr (kCount > 0) {
+    if (count == kCount) {
+      block<kCount, kVectors, kTransposed>(a, a_step, b, b_step, pairs, c, c_step, add);
+    } else {
+      last_rows<kCount - 1, kVectors, kTransposed>(count, a, a_step, b, b_step, pairs, c, c_step, add);
+    }
+  }
+}
+
+template <int kVectors, bool kTransposed>
+void rows(int64_t m, const Bfloat16Pair* a, int64_t a_step, const Bfloat16Pair* b, int64_t b_step, int64_t pairs,
+          float* c, int64_t c_step, bool add) {
+  const int64_t a_row = kTransposed ? 1 : a_step;
+  int64_t i = 0;
+  for (; i + kRows <= m; i += kRows) {
+    block<kRows, kVectors, kTransposed>(a + i * a_row, a_step, b, b_step, pairs, c + i * c_step, c_step, add);
+  }
+  last_rows<kRows - 1, kVectors, kTransposed>(m - i, a + i * a_row, a_step, b, b_step, pairs, c + i * c_step, c_step,
+                                              add);
+}
+
+template <bool kTransposed>
+void multiply(ConstPairMatrix a, int64_t m, ConstPairMatrix b, Matrix c, bool add) {
+  int64_t j = 0;
+  for (; j + kWidth <= b.cols; j += kWidth) {
+    rows<2, kTransposed>(m, a.data, a.stride, b.data + j, b.stride, b.rows, c.data + j, c.stride, add);
+  }
+  if (j < b.cols) rows<1, kTransposed>(m, a.data, a.stride, b.data + j, b.stride, b.rows, c.data + j, c.stride, add);
+}
+
+__mmask16 first(int64_t count) { return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1u << count) - 1u); }
+
+// The upper halves of 16 lanes, rounded.
+__m512i rounded(__m512 x) { return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(x)); }
+
+__m512i pairs_of(__m512 low, __m512 high) {
+  return _mm512_or_si512(rounded(low), _mm512_slli_epi32(rounded(high), 16));
+}
+
+void pack_row_pairs(ConstMatrix x, PairMatrix packed) {
+  for (int64_t p = 0; p < packed.rows; ++p) {
+    const float* low = x.row(2 * p);
+    const float* high = 2 * p + 1 < x.rows ? x.row(2 * p + 1) : nullptr;
+    for (int64_t j = 0; j < packed.cols; j += kLanes) {
+      const __mmask16 there = first(x.cols > j ? x.cols - j : 0), room = first(packed.cols - j);
+      const __m512 a = _mm512_maskz_loadu_ps(there, low + j);
+      const __m512 b = high == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(there, high + j);
+      _mm512_mask_storeu_epi32(packed.row(p) + j, room, pairs_of(a, b));
+    }
+  }
+}
+
+void pack_rows(ConstMatrix x, PairMatrix packed) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    const float* row = x.row(i);
+    uint16_t* to = reinterpret_cast<uint16_t*>(packed.row(i));
+    for (int64_t j = 0; j < 2 * packed.cols; j += kLanes) {
+      const __m512 v = _mm512_maskz_loadu_ps(first(x.cols > j ? x.cols - j : 0), row + j);
+      _mm256_mask_storeu_epi16(to + j, first(2 * packed.cols - j), (__m256i)_mm512_cvtneps_pbh(v));
+    }
+  }
+}
+
+// Sixteen rows at a time: rounded to a small square of pairs, then written column by column.
+void pack_transposed(ConstMatrix x, Bfloat16Pair* panels) {
+  const int64_t pairs = bfloat16_pairs(x.cols);
+  alignas(64) Bfloat16Pair square[kLanes * 8];
+  for (int64_t panel = 0; panel < x.rows; panel += kWidth, panels += kWidth * pairs) {
+    for (int64_t part = 0; part < kWidth; part += kLanes) {
+      for (int64_t d = 0; d < x.cols; d += kLanes) {
+        const __mmask16 there = first(x.cols - d);
+        for (int64_t i = 0; i < kLanes; ++i) {
+          const int64_t row = panel + part + i;
+          const __m512 v = row < x.rows ? _mm512_maskz_loadu_ps(there, x.row(row) + d) : _mm512_setzero_ps();
+          _mm256_store_si256(reinterpret_cast<__m256i*>(square + 8 * i), (__m256i)_mm512_cvtneps_pbh(v));
+        }
+        const __m512i index = _mm512_setr_epi32(0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120);
+        for (int64_t p = 0; p < 8 && d / 2 + p < pairs; ++p) {
+          _mm512_storeu_si512(panels + (d / 2 + p) * kWidth + part, _mm512_i32gather_epi32(index, square + p, 4));
+        }
+      }
+    }
+  }
+}
+
+void matmul_panels(ConstPairMatrix a, const Bfloat16Pair* panels, int64_t first, int64_t columns, Matrix c) {
+  for (int64_t j = 0; j < columns; j += kWidth) {
+    rows<2, false>(a.rows, a.data, a.stride, panels + (first + j) * a.cols, kWidth, a.cols, c.data + j, c.stride,
+                   false);
+  }
+}
+
+void matmul_rows(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) { multiply<false>(a, c.rows, b, c, add); }
+void matmul_columns(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) { multiply<true>(a, c.rows, b, c, add); }
+
+}  // namespace
+}  // namespace lra
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace lra {
+
+bool bfloat16_supported() {
+  static const bool supported = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+                                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return supported;
+}
+
+int64_t bfloat16_columns(int64_t n) { return (n + kWidth - 1) / kWidth * kWidth; }
+
+void bfloat16_pack_rows(ConstMatrix x, PairMatrix packed) {
+  check(packed.rows == x.rows && packed.cols == bfloat16_pairs(x.cols), "({}, {}) packed into ({}, {}) pairs", x.rows,
+        x.cols, packed.rows, packed.cols);
+  pack_rows(x, packed);
+}
+
+void bfloat16_pack_row_pairs(ConstMatrix x, PairMatrix packed) {
+  check(packed.rows == bfloat16_pairs(x.rows) && packed.cols >= x.cols, "({}, {}) packed into ({}, {}) pairs", x.rows,
+        x.cols, packed.rows, packed.cols);
+  pack_row_pairs(x, packed);
+}
+
+void bfloat16_pack_transposed(ConstMatrix x, Bfloat16Pair* panels) { pack_transposed(x, panels); }
+
+void bfloat16_matmul_panels(ConstPairMatrix a, const Bfloat16Pair* panels, int64_t first, int64_t columns, Matrix c) {
+  check(first % kWidth == 0 && c.rows == a.rows && c.stride >= bfloat16_columns(columns),
+        "{} x {} of a product from column {} into ({}, {})", a.rows, columns, first, c.rows, c.stride);
+  matmul_panels(a, panels, first, columns, c);
+}
+
+void bfloat16_matmul(ConstPairMatrix a, Transpose ta, ConstPairMatrix b, Matrix c, Write write) {
+  const int64_t m = ta == Transpose::kNo ? a.rows : a.cols, pairs = ta == Transpose::kNo ? a.cols : a.rows;
+  check(b.rows == pairs && c.rows == m && c.cols == b.cols && b.cols % kLanes == 0,
+        "product of ({}, {}) and ({}, {}) pairs into ({}, {})", m, pairs, b.rows, b.cols, c.rows, c.cols);
+  if (ta == Transpose::kNo) {
+    matmul_rows(a, b, c, write == Write::kAdd);
+  } else {
+    matmul_columns(a, b, c, write == Write::kAdd);
+  }
+}
+
+}  // namespace lra
+
+#else
+
+namespace lra {
+
+bool bfloat16_supported() { return false; }
+namespace {
+[[noreturn]] void missing() { fail("bfloat16 products on a processor without them"); }
+}  // namespace
+int64_t bfloat16_columns(int64_t n) { return n; }
+void bfloat16_pack_rows(ConstMatrix, PairMatrix) { missing(); }
+void bfloat16_pack_row_pairs(ConstMatrix, PairMatrix) { missing(); }
+void bfloat16_pack_transposed(ConstMatrix, Bfloat16Pair*) { missing(); }
+void bfloat16_matmul_panels(ConstPairMatrix, const Bfloat16Pair*, int64_t, int64_t, Matrix) { missing(); }
+void bfloat16_matmul(ConstPairMatrix, Transpose, ConstPairMatrix, Matrix, Write) { missing(); }
+
+}  // namespace lra
+#endif
