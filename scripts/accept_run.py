@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""Copies the record of a finished run into results/runs, where records lie that the project vouches for.
+
+    scripts/accept_run.py RUN_FOLDER...
+
+result.json and metrics.jsonl go to results/runs/<task>/<recipe>/<attention>/seed-<n>; paths of the machine they come from
+are cut to their last part. A record that is there already is replaced.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+RUNS = pathlib.Path(__file__).resolve().parent.parent / "results" / "runs"
+
+
+def last_part(path):
+    return pathlib.PurePath(path).name if "/" in path else path
+
+
+def accept(folder):
+    record = json.loads((folder / "result.json").read_text())
+    if record["status"] != "completed":
+        sys.exit(f"accept_run.py: {folder}/result.json: the run is {record['status']}, want completed")
+    record["data"]["source"] = last_part(record["data"]["source"])
+    if record["data"]["cache"]:
+        record["data"]["cache"] = last_part(record["data"]["cache"])
+    record["command"] = [last_part(word) for word in record["command"]]
+    slug = re.sub(r"[^a-z0-9.]+", "-", record["attention"]["spec"].replace("+", "-plus-"))  # as AttentionSpec::slug
+    target = RUNS / record["task"]["name"] / record["recipe"]["name"] / slug / f"seed-{record['seed']}"
+    target.mkdir(parents=True, exist_ok=True)
+    (target / "result.json").write_text(json.dumps(record, indent=2) + "\n")
+    (target / "metrics.jsonl").write_bytes((folder / "metrics.jsonl").read_bytes())
+    print(target)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="RUN_FOLDER")
+    for folder in parser.parse_args().folders:
+        accept(folder)
+
+
+if __name__ == "__main__":
+    main()
