@@ -57,7 +57,7 @@ TEST(Options, Refusals) {
   EXPECT_NE(refusal({"--set", "steps=3,warmup=1"}), "");
   EXPECT_NE(refusal({"--seed", "-1"}), "");
   EXPECT_NE(refusal({"--out", ""}), "");
-  EXPECT_NE(refusal({"--precision", "bfloat16"}), "");
+  EXPECT_NE(refusal({"--precision", "half"}), "");
   EXPECT_NE(refusal({"--order", "random"}), "");
   EXPECT_NE(refusal({"--max-time", "soon"}), "");
   EXPECT_NE(refusal({"--threads", "0"}), "");
