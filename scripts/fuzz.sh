@@ -3,13 +3,13 @@
 # input that shows it stays in <build folder>/fuzz-findings.
 # Usage: scripts/fuzz.sh [--seconds N] [--build FOLDER] [--keep FOLDER] [TARGET...]
 #   --seconds N     for each target (default 60)
-#   --build FOLDER  where the preset asan-ubsan was built (default build/asan-ubsan)
+#   --build FOLDER  where the preset fuzz was built (default build/fuzz)
 #   --keep FOLDER   inputs that reached new code are kept in FOLDER/<target>, and taken up again the next time
 #   TARGET          names as in tests/fuzz/corpus; default all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-seconds=60 build=build/asan-ubsan keep= targets=()
+seconds=60 build=build/fuzz keep= targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --seconds) seconds=$2; shift 2 ;;
@@ -33,7 +33,7 @@ trap 'rm -rf "$temporary"' EXIT
 
 for target in "${targets[@]}"; do
   program=$build/bin/fuzz-$target
-  [ -x "$program" ] || { echo "scripts/fuzz.sh: $program is missing; build the preset asan-ubsan" >&2; exit 2; }
+  [ -x "$program" ] || { echo "scripts/fuzz.sh: $program is missing; build the preset fuzz" >&2; exit 2; }
   grown=${keep:-$temporary}/$target
   mkdir -p "$grown"
   echo "--- $target: $(find "tests/fuzz/corpus/$target" -type f | wc -l) seeds, $seconds seconds"
