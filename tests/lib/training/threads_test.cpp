@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <omp.h>
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <atomic>
 #include <stdexcept>
 
+#include "lib/training/parallel.h"
 #include "lib/util/check.h"
 
 namespace lra {
@@ -21,7 +21,7 @@ TEST(Threads, EveryThreadSeesOpenMpAsOne) {
   std::atomic<int> wrong = 0;
   threads.run([&] {
     EXPECT_EQ(tbb::this_task_arena::max_concurrency(), 3);
-    tbb::parallel_for(0, 1000, [&](int) { wrong += omp_get_max_threads() != 1 ? 1 : 0; });
+    parallel_for(1000, [&](int64_t) { wrong += omp_get_max_threads() != 1 ? 1 : 0; });
   });
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(omp_get_max_threads(), 4);
@@ -31,7 +31,7 @@ TEST(Threads, ErrorsPassThrough) {
   Threads threads(2);
   EXPECT_THROW(threads.run([] { throw std::runtime_error("no"); }), std::runtime_error);
   EXPECT_THROW(threads.run([] {
-    tbb::parallel_for(0, 10, [](int i) {
+    parallel_for(10, [](int64_t i) {
       if (i == 7) throw std::out_of_range("in a task");
     });
   }),
