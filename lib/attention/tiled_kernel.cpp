@@ -45,11 +45,17 @@ class TileMask {
     key_ = {in.dropout_key, dropout_site(DropoutSite::kAttention, in.layer, head), in.example};
     if (saved_ == nullptr) own_ = reinterpret_cast<uint8_t*>(arena.floats(queries * stride_ / 4 + kMaskSlack));
   }
-  // Draws it, or finds it where the forward pass left it.
-  void take(int64_t query, int64_t queries, int64_t key, int64_t keys, bool is_saved) {
+  // Forward, before the first tile of a block: draws the rows that the backward pass will find, all at once.
+  void save(int64_t query, int64_t queries, int64_t keys) {
+    if (rate_ <= 0.0f || saved_ == nullptr) return;
+    const PhaseScope phase(Phase::kMasks);
+    dropout_mask(key_, rate_, query, 0, queries, keys, saved_ + query * stride_, stride_);
+  }
+  // Finds the mask of a tile where it was saved, or draws it.
+  void take(int64_t query, int64_t queries, int64_t key, int64_t keys) {
     if (rate_ <= 0.0f) return;
     bits_ = saved_ != nullptr ? saved_ + query * stride_ + key / 8 : own_;
-    if (is_saved && saved_ != nullptr) return;
+    if (saved_ != nullptr) return;
     const PhaseScope phase(Phase::kMasks);
     dropout_mask(key_, rate_, query, key, queries, keys, bits_, stride_);
   }
@@ -173,8 +179,9 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
     TileMask mask(in, index, kept.mask, count, widest, scratch);
     const ScoreTile rows_only = head.tile(Matrix(nullptr, count, 0), first, 0, nullptr, 0);
     activation_->forward_begin(rows_only, statistics);
+    mask.save(first, count, n);
     for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
-      mask.take(first, count, key, keys, false);
+      mask.take(first, count, key, keys);
       const auto values = Products::row_block(v, key, keys);
       for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
         const Matrix s = tile.panel(0, rows, keys), sum = sums.row_block(at, rows);
@@ -198,8 +205,9 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
   run_parts(in.fork, (n + size.queries - 1) / size.queries, arena, block);
 }
 
-// Tiles of keys are the outer loop: the gradients of a tile's keys and values are complete when it has met all queries,
-// and those of the queries are summed over the tiles in their order.
+// Every block of queries meets every tile of keys once. Gradients of keys and values are summed over the blocks in
+// their order, those of queries over the tiles in theirs, whichever of the two is the outer loop: on one thread the
+// blocks, side by side the tiles, which share nothing but dq.
 template <class Products>
 void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
                                 const AttentionGradients& gradients, std::span<float* const> d_parameters,
@@ -223,61 +231,73 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
   const auto q = Products::left(scaled, arena), d_left = Products::left(d_scaled, arena);
   const auto q_rows = Products::rows(scaled, arena), d_rows = Products::rows(d_scaled, arena);
 
-  // One tile of keys with all queries. Adds to dq if it says so.
-  const auto tile = [&](int64_t key, Matrix dq, Write dq_write, std::span<float* const> d_tile_parameters,
-                        Arena& scratch) {
-    const int64_t keys = std::min(size.keys, n - key);
-    const auto k_tile = Products::row_block(k_rows, key, keys);
-    const Matrix dk = scratch.matrix(keys, padded), dv = scratch.matrix(keys, padded);
-    typename Products::Tile s_tile(size.queries, widest, scratch), g_tile(size.queries, widest, scratch);
-    TileMask mask(in, index, kept.mask, size.queries, widest, scratch);
-    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
-      mask.take(first, count, key, keys, true);
-      for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
-        const int64_t query = first + at;
-        const Matrix s = s_tile.panel(at, rows, keys), g = g_tile.panel(at, rows, keys);
-        Products::scores(q.row_block(query, rows), k_columns, key, keys, s);  // the same bits as in the forward pass
-        Products::scores(d_left.row_block(query, rows), v_columns, key, keys, g);
-        {
-          const PhaseScope phase(Phase::kWeights);
-          activation_->backward(head.tile(s, query, key, &mask, at), kept.statistics + query * width, row_dots + query,
-                                g, d_tile_parameters);
-        }
-        g_tile.multiply(g, k_tile, dq.row_block(query, rows), dq_write);
-        s_tile.finish(s, at);
-        g_tile.finish(g, at);
-      });
-      const Write write = first == 0 ? Write::kOver : Write::kAdd;
-      s_tile.multiply_transposed(count, keys, Products::row_block(d_rows, first, count), dv, write);
-      g_tile.multiply_transposed(count, keys, Products::row_block(q_rows, first, count), dk, write);
-    });
-    scale_rows(1.0f, nullptr, 0, dk.col_block(0, d), gradients.dk.row_block(key, keys).col_block(index * d, d));
-    scale_rows(1.0f, nullptr, 0, dv.col_block(0, d), gradients.dv.row_block(key, keys).col_block(index * d, d));
-  };
-
-  const Matrix dq = arena.matrix(n, padded);
   const int64_t tiles = (n + size.keys - 1) / size.keys;
   const ParameterSums d_tiles(parameters_, tiles, arena);
+  struct Scratch {
+    typename Products::Tile s, g;
+    TileMask mask;
+  };
+  const auto scratch_in = [&](Arena& memory) {
+    return Scratch{{size.queries, widest, memory},
+                   {size.queries, widest, memory},
+                   {in, index, kept.mask, size.queries, widest, memory}};
+  };
+  // A block of queries with a tile of keys: dq (count, W), dk and dv (keys, W).
+  const auto meet = [&](int64_t first, int64_t count, int64_t key, Matrix dq, Write dq_write, Matrix dk, Matrix dv,
+                        Scratch& scratch) {
+    const int64_t keys = dk.rows;
+    const auto k_tile = Products::row_block(k_rows, key, keys);
+    scratch.mask.take(first, count, key, keys);
+    for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+      const int64_t query = first + at;
+      const Matrix s = scratch.s.panel(at, rows, keys), g = scratch.g.panel(at, rows, keys);
+      Products::scores(q.row_block(query, rows), k_columns, key, keys, s);  // the same bits as in the forward pass
+      Products::scores(d_left.row_block(query, rows), v_columns, key, keys, g);
+      {
+        const PhaseScope phase(Phase::kWeights);
+        activation_->backward(head.tile(s, query, key, &scratch.mask, at), kept.statistics + query * width,
+                              row_dots + query, g, d_tiles.part(key / size.keys));
+      }
+      scratch.g.multiply(g, k_tile, dq.row_block(at, rows), dq_write);
+      scratch.s.finish(s, at);
+      scratch.g.finish(g, at);
+    });
+    const Write write = first == 0 ? Write::kOver : Write::kAdd;
+    scratch.s.multiply_transposed(count, keys, Products::row_block(d_rows, first, count), dv, write);
+    scratch.g.multiply_transposed(count, keys, Products::row_block(q_rows, first, count), dk, write);
+  };
+
+  const Matrix dq = arena.matrix(n, padded), dk = arena.matrix(n, padded), dv = arena.matrix(n, padded);
   if (in.fork == nullptr) {
-    for (int64_t i = 0; i < tiles; ++i) {
-      const Arena::Scope scope(arena);
-      tile(i * size.keys, dq, i == 0 ? Write::kOver : Write::kAdd, d_tiles.part(i), arena);
-    }
+    Scratch scratch = scratch_in(arena);
+    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
+      for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+        meet(first, count, key, dq.row_block(first, count), key == 0 ? Write::kOver : Write::kAdd,
+             dk.row_block(key, keys), dv.row_block(key, keys), scratch);
+      });
+    });
   } else {
     // Some tiles side by side, each with a dq of its own.
     constexpr int64_t kGroup = 16;
     const Matrix parts = arena.matrix(std::min(kGroup, tiles) * n, padded);
-    for_each_piece(tiles, kGroup, [&](int64_t first, int64_t count) {
-      in.fork->run(count, [&](int64_t i, Arena& scratch) {
-        tile((first + i) * size.keys, parts.row_block(i * n, n), Write::kOver, d_tiles.part(first + i), scratch);
+    for_each_piece(tiles, kGroup, [&](int64_t first_tile, int64_t tile_count) {
+      in.fork->run(tile_count, [&](int64_t i, Arena& memory) {
+        Scratch scratch = scratch_in(memory);
+        const int64_t key = (first_tile + i) * size.keys, keys = std::min(size.keys, n - key);
+        for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
+          meet(first, count, key, parts.row_block(i * n + first, count), Write::kOver, dk.row_block(key, keys),
+               dv.row_block(key, keys), scratch);
+        });
       });
-      for (int64_t i = 0; i < count; ++i) {
-        add_rows(parts.row_block(i * n, n), dq, first + i == 0 ? Write::kOver : Write::kAdd);
+      for (int64_t i = 0; i < tile_count; ++i) {
+        add_rows(parts.row_block(i * n, n), dq, first_tile + i == 0 ? Write::kOver : Write::kAdd);
       }
     });
   }
   d_tiles.add_to(d_parameters);
   scale_rows(head.score_scale, nullptr, 0, dq.col_block(0, d), gradients.dq.col_block(index * d, d));
+  scale_rows(1.0f, nullptr, 0, dk.col_block(0, d), gradients.dk.col_block(index * d, d));
+  scale_rows(1.0f, nullptr, 0, dv.col_block(0, d), gradients.dv.col_block(index * d, d));
 }
 
 void TiledKernel::forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const {
