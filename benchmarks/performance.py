@@ -7,7 +7,6 @@ forgets it. Each row of ours carries the FMA peak of its own run: compare shares
 import argparse
 import datetime
 import json
-import os
 import pathlib
 import platform
 import re
@@ -59,14 +58,17 @@ def peer(a, spec, length, attention_dropout):
 
 
 def pathfinder_rate(a, pixels):
-    """Seconds a sample of the real program on pictures of its own, whose black pixels are padding or not."""
-    program = pathlib.Path(a.bench).with_name("lra-pathfinder")
+    """Seconds a sample of the real program on generated pictures, whose black pixels are padding or not."""
+    programs = pathlib.Path(a.bench).parent
     with tempfile.TemporaryDirectory() as folder:
-        environment = dict(os.environ, XDG_CACHE_HOME=folder)
-        command = [program, "--pixel-tokens", pixels, "--set", "generated=2000", "--steps", "10", "--warmup", "1",
-                   "--batch-size", "64", "--log-every", "5", "--eval-every", "0", "--limit-eval", "1", "--threads",
-                   str(a.threads), "--progress", "none", "--out", f"{folder}/run"]
-        subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        for command in (["lra-data", "generate", "pathfinder", "--out", f"{folder}/data", "--count", "2000"],
+                        ["lra-pathfinder", "--data", f"{folder}/data", "--pixel-tokens", pixels, "--steps", "10",
+                         "--warmup", "1", "--batch-size", "64", "--log-every", "5", "--eval-every", "0",
+                         "--limit-eval", "1", "--threads", str(a.threads), "--progress", "none", "--out",
+                         f"{folder}/run"]):
+            done = subprocess.run([programs / command[0], *command[1:]], capture_output=True, text=True)
+            if done.returncode != 0:
+                sys.exit(f"performance.py: {command[0]}: {done.stderr.strip()}")
         lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl")]
     return 1 / lines[[i for i, line in enumerate(lines) if line["split"] == "train"][-1]]["samples_per_second"]
 
@@ -92,7 +94,8 @@ def measure(a, m):
         m.get(f"torch {spec} {length}", lambda: peer(a, spec, length, 0.1))
     for task in TASKS:
         for threads in (1, a.threads):
-            m.get(f"task {task} {threads}", lambda: bench(a, "train", "--task", task, "--batch-size", "8",
+            short = ("--length", "128") if a.quick else ()
+            m.get(f"task {task} {threads}", lambda: bench(a, "train", "--task", task, "--batch-size", "8", *short,
                                                           threads=threads))
     for pixels in ("raw", "shifted"):
         m.get(f"pathfinder {pixels}", lambda: pathfinder_rate(a, pixels))

@@ -20,9 +20,17 @@ def last_part(path):
 
 
 def accept(folder):
-    record = json.loads((folder / "result.json").read_text())
+    file, metrics = folder / "result.json", folder / "metrics.jsonl"
+    try:
+        record, lines = json.loads(file.read_text()), metrics.read_bytes()
+    except OSError as error:
+        sys.exit(f"accept_run.py: {error.filename}: {error.strerror}; want the folder of a finished run")
+    except ValueError as error:
+        sys.exit(f"accept_run.py: {file}: not JSON: {error}")
+    if not isinstance(record, dict) or record.get("schema") != "lra-result/1":
+        sys.exit(f"accept_run.py: {file}: not a record of schema lra-result/1")
     if record["status"] != "completed":
-        sys.exit(f"accept_run.py: {folder}/result.json: the run is {record['status']}, want completed")
+        sys.exit(f"accept_run.py: {file}: the run is {record['status']}, want completed")
     record["data"]["source"] = last_part(record["data"]["source"])
     if record["data"]["cache"]:
         record["data"]["cache"] = last_part(record["data"]["cache"])
@@ -31,7 +39,7 @@ def accept(folder):
     target = RUNS / record["task"]["name"] / record["recipe"]["name"] / slug / f"seed-{record['seed']}"
     target.mkdir(parents=True, exist_ok=True)
     (target / "result.json").write_text(json.dumps(record, indent=2) + "\n")
-    (target / "metrics.jsonl").write_bytes((folder / "metrics.jsonl").read_bytes())
+    (target / "metrics.jsonl").write_bytes(lines)
     print(target)
 
 
