@@ -11,112 +11,46 @@ namespace lra {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Accumulators fill the registers: 12 x 2 of 32, or 6 x 2 of 16.
+#include "lib/ops/register_tiles-inl.h"
+
+// Results fill the registers: 12 x 2 of 32, or 6 x 2 of 16.
 constexpr int kVectors = 2;
 constexpr int kRows = (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3) ? 6 : 12;
 
 using Tag = hn::ScalableTag<float>;
-using Vector = hn::Vec<Tag>;
-
-// Where element (row, p) of A lies: rows `step` apart (kTransposed false), or next to each other with p `step` apart.
-template <int kCount, bool kTransposed>
-struct Left {
-  const float* base[(kCount + 3) / 4];  // of every fourth row: x86 addresses reach the three after it
-  int64_t step;
-
-  HWY_INLINE Left(const float* a, int64_t row_step) : step(row_step) {
-    for (int i = 0; i < (kCount + 3) / 4; ++i) base[i] = a + 4 * i * (kTransposed ? 1 : step);
-  }
-  HWY_INLINE float operator()(int row, int64_t p) const {
-    if constexpr (kTransposed) {
-      return base[0][row + p * step];
-    } else {
-      return base[row / 4][(row % 4) * step + p];
-    }
-  }
-};
-
-template <int kCount, int kWidth, bool kTransposed>
-HWY_INLINE void block(const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k, float* c,
-                      int64_t c_step, bool add) {
-  const Tag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  Vector sum[kCount][kWidth];
-#pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kWidth; ++v) sum[i][v] = hn::Zero(d);
-  }
-  const Left<kCount, kTransposed> left(a, a_step);
-  for (int64_t p = 0; p < k; ++p) {
-    Vector right[kWidth];
-#pragma GCC unroll 4
-    for (int v = 0; v < kWidth; ++v) right[v] = hn::LoadU(d, b + p * b_step + v * lanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kCount; ++i) {
-      const Vector x = hn::Set(d, left(i, p));
-#pragma GCC unroll 4
-      for (int v = 0; v < kWidth; ++v) sum[i][v] = hn::MulAdd(x, right[v], sum[i][v]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kWidth; ++v) {
-      float* place = c + i * c_step + v * lanes;
-      hn::StoreU(add ? hn::Add(hn::LoadU(d, place), sum[i][v]) : sum[i][v], d, place);
-    }
-  }
-}
-
-// The rows that are left after whole blocks.
-template <int kCount, int kWidth, bool kTransposed>
-HWY_INLINE void last_rows(int64_t count, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k,
-                          float* c, int64_t c_step, bool add) {
-  if constexpr (kCount > 0) {
-    if (count == kCount) {
-      block<kCount, kWidth, kTransposed>(a, a_step, b, b_step, k, c, c_step, add);
-    } else {
-      last_rows<kCount - 1, kWidth, kTransposed>(count, a, a_step, b, b_step, k, c, c_step, add);
-    }
-  }
-}
-
-template <int kWidth, bool kTransposed>
-void rows(int64_t m, const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t k, float* c,
-          int64_t c_step, bool add) {
-  const int64_t a_row = kTransposed ? 1 : a_step;
-  int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) {
-    block<kRows, kWidth, kTransposed>(a + i * a_row, a_step, b, b_step, k, c + i * c_step, c_step, add);
-  }
-  last_rows<kRows - 1, kWidth, kTransposed>(m - i, a + i * a_row, a_step, b, b_step, k, c + i * c_step, c_step, add);
-}
 
 int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Tag())); }
+
+struct Float32 {
+  using Element = float;
+  using Vector = hn::Vec<Tag>;
+  using Sum = Vector;
+  static HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(Tag())); }
+  static HWY_INLINE Sum zero() { return hn::Zero(Tag()); }
+  static HWY_INLINE Vector load(const float* p) { return hn::LoadU(Tag(), p); }
+  static HWY_INLINE Vector broadcast(float x) { return hn::Set(Tag(), x); }
+  static HWY_INLINE Sum multiply_add(Vector x, Vector y, Sum sum) { return hn::MulAdd(x, y, sum); }
+  static HWY_INLINE void store(Sum sum, float* p) { hn::StoreU(sum, Tag(), p); }
+  static HWY_INLINE void add(Sum sum, float* p) { hn::StoreU(hn::Add(hn::LoadU(Tag(), p), sum), Tag(), p); }
+};
 
 void scores(ConstMatrix a, const float* panels, int64_t first, int64_t columns, Matrix c) {
   const int64_t width = kVectors * lanes();
   for (int64_t j = 0; j < columns; j += width) {
-    rows<kVectors, false>(a.rows, a.data, a.stride, panels + (first + j) * a.cols, width, a.cols, c.data + j, c.stride,
-                          false);
+    const float* panel = panels + (first + j) * a.cols;
+    tile_rows<Float32, kRows, kVectors, false>(
+        TileOperands<float>{a.data, panel, a.stride, width, a.cols, c.data + j, c.stride, false}, a.rows, 0);
   }
 }
 
-template <bool kTransposed>
-HWY_INLINE void multiply(ConstMatrix a, int64_t m, int64_t k, ConstMatrix b, Matrix c, bool add) {
-  const int64_t lane_count = lanes(), width = kVectors * lane_count;
-  int64_t j = 0;
-  for (; j + width <= b.cols; j += width) {
-    rows<kVectors, kTransposed>(m, a.data, a.stride, b.data + j, b.stride, k, c.data + j, c.stride, add);
-  }
-  for (; j < b.cols; j += lane_count) {
-    rows<1, kTransposed>(m, a.data, a.stride, b.data + j, b.stride, k, c.data + j, c.stride, add);
-  }
+void matmul_rows(ConstMatrix a, ConstMatrix b, Matrix c, bool add) {
+  tile_product<Float32, kRows, false>(
+      TileOperands<float>{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows, b.cols);
 }
-
-void matmul_rows(ConstMatrix a, ConstMatrix b, Matrix c, bool add) { multiply<false>(a, a.rows, a.cols, b, c, add); }
-void matmul_columns(ConstMatrix a, ConstMatrix b, Matrix c, bool add) { multiply<true>(a, a.cols, a.rows, b, c, add); }
+void matmul_columns(ConstMatrix a, ConstMatrix b, Matrix c, bool add) {
+  tile_product<Float32, kRows, true>(
+      TileOperands<float>{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows, b.cols);
+}
 
 int64_t panel_width() { return kVectors * lanes(); }
 

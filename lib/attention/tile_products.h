@@ -33,6 +33,7 @@ struct Float32Products {
     return panels;
   }
   static Rows rows(ConstMatrix x, Arena& arena) {
+    if (x.cols == width(x.cols) && x.stride == x.cols) return x;  // whole vectors without gaps
     const Matrix packed = arena.matrix(x.rows, width(x.cols));
     scale_rows(1.0f, nullptr, 0, x, packed);
     return packed;
@@ -67,20 +68,16 @@ struct Bfloat16Products {
   using Columns = const Bfloat16Pair*;
   using Rows = ConstPairMatrix;
 
-  static int64_t width(int64_t d) { return (d + 15) / 16 * 16; }
-  static PairMatrix pairs(int64_t rows, int64_t cols, Arena& arena) {
-    static_assert(sizeof(Bfloat16Pair) == sizeof(float));
-    return {reinterpret_cast<Bfloat16Pair*>(arena.floats(rows * cols)), rows, cols};
-  }
+  static int64_t width(int64_t d) { return bfloat16_width(d); }
 
   static Columns columns(ConstMatrix x, Arena& arena) {
-    const PairMatrix panels = pairs(bfloat16_columns(x.rows), bfloat16_pairs(x.cols), arena);
+    const PairMatrix panels = bfloat16_matrix(bfloat16_columns(x.rows), bfloat16_pairs(x.cols), arena);
     const PhaseScope phase(Phase::kPacking);
     bfloat16_pack_transposed(x, panels.data);
     return panels.data;
   }
   static Rows rows(ConstMatrix x, Arena& arena) {
-    const PairMatrix packed = pairs(bfloat16_pairs(x.rows), width(x.cols), arena);
+    const PairMatrix packed = bfloat16_matrix(bfloat16_pairs(x.rows), width(x.cols), arena);
     const PhaseScope phase(Phase::kPacking);
     bfloat16_pack_row_pairs(x, packed);
     return packed;
@@ -88,7 +85,7 @@ struct Bfloat16Products {
   // first is even.
   static Rows row_block(Rows x, int64_t first, int64_t count) { return x.row_block(first / 2, bfloat16_pairs(count)); }
   static Left left(ConstMatrix x, Arena& arena) {
-    const PairMatrix packed = pairs(x.rows, bfloat16_pairs(x.cols), arena);
+    const PairMatrix packed = bfloat16_matrix(x.rows, bfloat16_pairs(x.cols), arena);
     const PhaseScope phase(Phase::kPacking);
     bfloat16_pack_rows(x, packed);
     return packed;
@@ -102,8 +99,8 @@ struct Bfloat16Products {
     Tile(int64_t queries, int64_t keys, Arena& arena)
         : stride_(tile_stride(keys)),
           panel_(arena.floats(kTileRows * stride_)),
-          rounded_(pairs(kTileRows, stride_ / 2, arena)),
-          finished_(pairs(bfloat16_pairs(queries), stride_, arena)) {}
+          rounded_(bfloat16_matrix(kTileRows, stride_ / 2, arena)),
+          finished_(bfloat16_matrix(bfloat16_pairs(queries), stride_, arena)) {}
     Matrix panel(int64_t, int64_t rows, int64_t keys) const { return {panel_, rows, keys, stride_}; }
     // at is even.
     void finish(ConstMatrix panel, int64_t at) {

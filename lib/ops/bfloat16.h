@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "lib/ops/matmul.h"
+#include "lib/tensor/arena.h"
 #include "lib/tensor/view.h"
 
 namespace lra {
@@ -23,7 +24,13 @@ bool bfloat16_supported();
 
 // Columns of a result are computed in whole panels: N rounded up.
 int64_t bfloat16_columns(int64_t n);
+// Columns of pairs of rows come in whole vectors: N rounded up.
+inline int64_t bfloat16_width(int64_t n) { return (n + 15) / 16 * 16; }
 inline int64_t bfloat16_pairs(int64_t k) { return (k + 1) / 2; }
+inline PairMatrix bfloat16_matrix(int64_t rows, int64_t cols, Arena& arena) {
+  static_assert(sizeof(Bfloat16Pair) == sizeof(float));
+  return {reinterpret_cast<Bfloat16Pair*>(arena.floats(rows * cols)), rows, cols};
+}
 
 // X (M, K) -> rows of pairs (M, pairs(K)).
 void bfloat16_pack_rows(ConstMatrix x, PairMatrix packed);

@@ -20,89 +20,22 @@
 namespace lra {
 namespace {
 
-constexpr int kRows = 12, kLanes = 16, kWidth = 2 * kLanes;  // 24 accumulators of 32 registers
+#include "lib/ops/register_tiles-inl.h"
 
-// Rows of A `step` pairs apart (kTransposed false), or next to each other with the inner index `step` apart.
-template <int kCount, bool kTransposed>
-struct Left {
-  const Bfloat16Pair* base[(kCount + 3) / 4];  // of every fourth row: addresses reach the three after it
-  int64_t step;
+constexpr int kRows = 12, kLanes = 16, kWidth = 2 * kLanes;  // 24 results of 32 registers
 
-  Left(const Bfloat16Pair* a, int64_t row_step) : step(row_step) {
-    for (int i = 0; i < (kCount + 3) / 4; ++i) base[i] = a + 4 * i * (kTransposed ? 1 : step);
-  }
-  Bfloat16Pair operator()(int row, int64_t p) const {
-    if constexpr (kTransposed) {
-      return base[0][row + p * step];
-    } else {
-      return base[row / 4][(row % 4) * step + p];
-    }
-  }
+struct Pairs {
+  using Vector = __m512bh;
+  using Sum = __m512;
+  static int64_t lanes() { return kLanes; }
+  static Sum zero() { return _mm512_setzero_ps(); }
+  static Vector load(const Bfloat16Pair* p) { return (__m512bh)_mm512_loadu_si512(p); }
+  static Vector broadcast(Bfloat16Pair x) { return (__m512bh)_mm512_set1_epi32(static_cast<int>(x)); }
+  static Sum multiply_add(Vector x, Vector y, Sum sum) { return _mm512_dpbf16_ps(sum, x, y); }
+  static void store(Sum sum, float* p) { _mm512_storeu_ps(p, sum); }
+  static void add(Sum sum, float* p) { _mm512_storeu_ps(p, _mm512_add_ps(_mm512_loadu_ps(p), sum)); }
 };
-
-template <int kCount, int kVectors, bool kTransposed>
-void block(const Bfloat16Pair* a, int64_t a_step, const Bfloat16Pair* b, int64_t b_step, int64_t pairs, float* c,
-           int64_t c_step, bool add) {
-  __m512 sum[kCount][kVectors];
-#pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_setzero_ps();
-  }
-  const Left<kCount, kTransposed> left(a, a_step);
-  for (int64_t p = 0; p < pairs; ++p) {
-    __m512bh right[kVectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) right[v] = (__m512bh)_mm512_loadu_si512(b + p * b_step + v * kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < kCount; ++i) {
-      const __m512bh x = (__m512bh)_mm512_set1_epi32(static_cast<int>(left(i, p)));
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_dpbf16_ps(sum[i][v], x, right[v]);
-    }
-  }
-#pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      float* place = c + i * c_step + v * kLanes;
-      _mm512_storeu_ps(place, add ? _mm512_add_ps(_mm512_loadu_ps(place), sum[i][v]) : sum[i][v]);
-    }
-  }
-}
-
-template <int kCount, int kVectors, bool kTransposed>
-void last_rows(int64_t count, const Bfloat16Pair* a, int64_t a_step, const Bfloat16Pair* b, int64_t b_step,
-               int64_t pairs, float* c, int64_t c_step, bool add) {
-  if constexpr (kCount > 0) {
-    if (count == kCount) {
-      block<kCount, kVectors, kTransposed>(a, a_step, b, b_step, pairs, c, c_step, add);
-    } else {
-      last_rows<kCount - 1, kVectors, kTransposed>(count, a, a_step, b, b_step, pairs, c, c_step, add);
-    }
-  }
-}
-
-template <int kVectors, bool kTransposed>
-void rows(int64_t m, const Bfloat16Pair* a, int64_t a_step, const Bfloat16Pair* b, int64_t b_step, int64_t pairs,
-          float* c, int64_t c_step, bool add) {
-  const int64_t a_row = kTransposed ? 1 : a_step;
-  int64_t i = 0;
-  for (; i + kRows <= m; i += kRows) {
-    block<kRows, kVectors, kTransposed>(a + i * a_row, a_step, b, b_step, pairs, c + i * c_step, c_step, add);
-  }
-  last_rows<kRows - 1, kVectors, kTransposed>(m - i, a + i * a_row, a_step, b, b_step, pairs, c + i * c_step, c_step,
-                                              add);
-}
-
-template <bool kTransposed>
-void multiply(ConstPairMatrix a, int64_t m, ConstPairMatrix b, Matrix c, bool add) {
-  int64_t j = 0;
-  for (; j + kWidth <= b.cols; j += kWidth) {
-    rows<2, kTransposed>(m, a.data, a.stride, b.data + j, b.stride, b.rows, c.data + j, c.stride, add);
-  }
-  if (j < b.cols) rows<1, kTransposed>(m, a.data, a.stride, b.data + j, b.stride, b.rows, c.data + j, c.stride, add);
-}
+using Operands = TileOperands<Bfloat16Pair>;
 
 __mmask16 first(int64_t count) { return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1u << count) - 1u); }
 
@@ -161,13 +94,20 @@ void pack_transposed(ConstMatrix x, Bfloat16Pair* panels) {
 
 void matmul_panels(ConstPairMatrix a, const Bfloat16Pair* panels, int64_t first, int64_t columns, Matrix c) {
   for (int64_t j = 0; j < columns; j += kWidth) {
-    rows<2, false>(a.rows, a.data, a.stride, panels + (first + j) * a.cols, kWidth, a.cols, c.data + j, c.stride,
-                   false);
+    const Bfloat16Pair* panel = panels + (first + j) * a.cols;
+    tile_rows<Pairs, kRows, 2, false>(Operands{a.data, panel, a.stride, kWidth, a.cols, c.data + j, c.stride, false},
+                                      a.rows, 0);
   }
 }
 
-void matmul_rows(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) { multiply<false>(a, c.rows, b, c, add); }
-void matmul_columns(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) { multiply<true>(a, c.rows, b, c, add); }
+void matmul_rows(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) {
+  tile_product<Pairs, kRows, false>(Operands{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows,
+                                    b.cols);
+}
+void matmul_columns(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) {
+  tile_product<Pairs, kRows, true>(Operands{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows,
+                                   b.cols);
+}
 
 }  // namespace
 }  // namespace lra

@@ -10,13 +10,6 @@ namespace {
 
 constexpr int64_t kChunk = 192;  // rows
 
-PairMatrix pairs(int64_t rows, int64_t cols, Arena& arena) {
-  static_assert(sizeof(Bfloat16Pair) == sizeof(float));
-  return {reinterpret_cast<Bfloat16Pair*>(arena.floats(rows * cols)), rows, cols};
-}
-
-int64_t padded(int64_t width) { return (width + 15) / 16 * 16; }
-
 // y = or += x, of which y's columns count.
 void put(ConstMatrix x, Matrix y, Write write) {
   for (int64_t i = 0; i < y.rows; ++i) {
@@ -41,9 +34,9 @@ void linear_forward_bfloat16(ConstMatrix x, ConstMatrix weight, const float* bia
   check(x.cols == weight.cols && y.rows == x.rows && y.cols == weight.rows, "linear ({}, {}) by ({}, {}) into ({}, {})",
         x.rows, x.cols, weight.rows, weight.cols, y.rows, y.cols);
   const Arena::Scope scope(arena);
-  const PairMatrix panels = pairs(bfloat16_pairs(weight.cols), bfloat16_columns(weight.rows), arena);
+  const PairMatrix panels = bfloat16_matrix(bfloat16_pairs(weight.cols), bfloat16_columns(weight.rows), arena);
   bfloat16_pack_transposed(weight, panels.data);
-  const PairMatrix left = pairs(kChunk, bfloat16_pairs(x.cols), arena);
+  const PairMatrix left = bfloat16_matrix(kChunk, bfloat16_pairs(x.cols), arena);
   const Matrix chunk = arena.matrix(kChunk, bfloat16_columns(y.cols));
   for_each_chunk(x.rows, [&](int64_t first, int64_t count) {
     bfloat16_pack_rows(x.row_block(first, count), left.row_block(0, count));
@@ -65,12 +58,13 @@ void linear_backward_bfloat16(ConstMatrix x, ConstMatrix weight, ConstMatrix dy,
   check(dy.rows == x.rows && dy.cols == weight.rows && x.cols == weight.cols,
         "linear ({}, {}) by ({}, {}) from ({}, {})", x.rows, x.cols, weight.rows, weight.cols, dy.rows, dy.cols);
   const Arena::Scope scope(arena);
-  const PairMatrix weight_rows = pairs(bfloat16_pairs(weight.rows), padded(weight.cols), arena);
+  const PairMatrix weight_rows = bfloat16_matrix(bfloat16_pairs(weight.rows), bfloat16_width(weight.cols), arena);
   bfloat16_pack_row_pairs(weight, weight_rows);
-  const PairMatrix left = pairs(kChunk, bfloat16_pairs(dy.cols), arena);
-  const PairMatrix dy_pairs = pairs(bfloat16_pairs(kChunk), dy.cols, arena);
-  const PairMatrix x_pairs = pairs(bfloat16_pairs(kChunk), padded(x.cols), arena);
-  const Matrix dx_chunk = arena.matrix(kChunk, padded(x.cols)), sum = arena.matrix(d_weight.rows, padded(x.cols));
+  const PairMatrix left = bfloat16_matrix(kChunk, bfloat16_pairs(dy.cols), arena);
+  const PairMatrix dy_pairs = bfloat16_matrix(bfloat16_pairs(kChunk), dy.cols, arena);
+  const PairMatrix x_pairs = bfloat16_matrix(bfloat16_pairs(kChunk), bfloat16_width(x.cols), arena);
+  const Matrix dx_chunk = arena.matrix(kChunk, bfloat16_width(x.cols)),
+               sum = arena.matrix(d_weight.rows, bfloat16_width(x.cols));
   for_each_chunk(x.rows, [&](int64_t first, int64_t count) {
     const ConstMatrix dy_block = dy.row_block(first, count);
     if (!dx.empty()) {

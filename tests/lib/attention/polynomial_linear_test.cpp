@@ -6,6 +6,7 @@
 #include "lib/attention/tile_matmul.h"
 #include "tests/lib/attention/attention_problem.h"
 #include "tests/support/compare.h"
+#include "tests/support/data.h"
 #include "tests/support/targets.h"
 
 namespace lra {
@@ -13,13 +14,6 @@ namespace {
 
 std::unique_ptr<AttentionKernel> kernel_of(const std::string& spec, int head_dim = 32) {
   return make_attention(parse_attention(spec), {2, head_dim, 1024, 2 * head_dim});
-}
-
-std::vector<float> normal(int64_t count, uint64_t seed) {
-  Random random(seed, RandomStream::kData);
-  std::vector<float> x(count);
-  for (float& value : x) value = static_cast<float>(random.normal());
-  return x;
 }
 
 struct Features {
@@ -37,7 +31,7 @@ struct Features {
 TEST(SquareFeatures, WeightedProductIsTheSquareOfTheDotProduct) {
   constexpr int64_t kTokens = 37;
   for (const int64_t d : {1, 5, 32}) {
-    const std::vector<float> q = normal(kTokens * d, 1), k = normal(kTokens * d, 2);
+    const std::vector<float> q = random_normal<float>(kTokens * d, 1), k = random_normal<float>(kTokens * d, 2);
     std::vector<float> weights(square_feature_count(d), NAN);
     square_feature_weights(d, weights.data());
     for_each_target([&](const std::string& target) {
@@ -65,11 +59,11 @@ TEST(SquareFeatures, WeightedProductIsTheSquareOfTheDotProduct) {
 TEST(SquareFeatures, Backward) {
   constexpr int64_t kTokens = 37;
   for (const int64_t d : {1, 5, 32}) {
-    const std::vector<float> x = normal(kTokens * d, 3);
+    const std::vector<float> x = random_normal<float>(kTokens * d, 3);
     for_each_target([&](const std::string& target) {
       const Features phi(x, kTokens, d);
       const int64_t features = square_feature_count(d);
-      const std::vector<float> g = normal(features * phi.columns, 4);
+      const std::vector<float> g = random_normal<float>(features * phi.columns, 4);
       std::vector<double> wanted(d * kTokens, 0.0);
       std::vector<float> dx(d * phi.columns, NAN), got;
       square_features_backward(phi.panels.data(), {g.data(), features, phi.columns}, {dx.data(), d, phi.columns});

@@ -7,32 +7,24 @@
 #include <vector>
 
 #include "lib/attention/row_kernels.h"
-#include "lib/util/rng.h"
 #include "tests/support/compare.h"
+#include "tests/support/data.h"
 #include "tests/support/targets.h"
 
 namespace lra {
 namespace {
 
-std::vector<float> normal(int64_t count, uint64_t seed) {
-  Random random(seed, RandomStream::kData);
-  std::vector<float> x(count);
-  for (float& value : x) value = static_cast<float>(random.normal());
-  return x;
-}
-
-// C (M, N) = op(A) op(B), or C added to, in double.
+// C (M, N) + op(A) op(B) in double.
 std::vector<double> expected(ConstMatrix a, Transpose ta, ConstMatrix b, Transpose tb, std::vector<double> c) {
-  const int64_t m = ta == Transpose::kNo ? a.rows : a.cols, k = ta == Transpose::kNo ? a.cols : a.rows;
-  const int64_t n = std::ssize(c) / m;
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      for (int64_t p = 0; p < k; ++p) {
-        const double left = ta == Transpose::kNo ? a.row(i)[p] : a.row(p)[i];
-        c[i * n + j] += left * (tb == Transpose::kNo ? b.row(p)[j] : b.row(j)[p]);
-      }
-    }
-  }
+  const auto as_double = [](ConstMatrix x) {
+    std::vector<double> values;
+    for (int64_t i = 0; i < x.rows; ++i) values.insert(values.end(), x.row(i), x.row(i) + x.cols);
+    return values;
+  };
+  const std::vector<double> left = as_double(a), right = as_double(b);
+  const int64_t m = ta == Transpose::kNo ? a.rows : a.cols;
+  ref::matmul<double>({left.data(), a.rows, a.cols}, ta, {right.data(), b.rows, b.cols}, tb,
+                      {c.data(), m, std::ssize(c) / m}, Write::kAdd);
   return c;
 }
 
@@ -41,11 +33,11 @@ TEST(TileMatmul, ScoresOfEveryNumberOfRows) {
     SCOPED_TRACE(target);
     for (const int64_t d : {1, 5, 32, 48}) {
       const int64_t keys = 100;
-      const std::vector<float> k = normal(keys * d, 1);
+      const std::vector<float> k = random_normal<float>(keys * d, 1);
       std::vector<float> panels(padded_columns(keys) * d, NAN);
       pack_transposed({k.data(), keys, d}, panels.data());
       for (int64_t rows = 1; rows <= 2 * kTileRows + 1; ++rows) {
-        const std::vector<float> q = normal(rows * (d + 3), 2);
+        const std::vector<float> q = random_normal<float>(rows * (d + 3), 2);
         const ConstMatrix a(q.data(), rows, d, d + 3);
         const int64_t first = padded_columns(1), columns = keys - first, stride = padded_columns(columns) + 7;
         std::vector<float> c(rows * stride, NAN);
@@ -71,16 +63,16 @@ TEST(TileMatmul, ProductsOfEveryNumberOfRows) {
     const int64_t depth = 37;
     for (const int64_t d : {1, 5, 16, 32, 40, 64}) {
       const int64_t width = padded_width(d);
-      const std::vector<float> x = normal(depth * d, 3);
+      const std::vector<float> x = random_normal<float>(depth * d, 3);
       std::vector<float> b(depth * width, NAN);
       scale_rows(0.5f, nullptr, 0, {x.data(), depth, d}, {b.data(), depth, width});
       for (int64_t rows = 1; rows <= 2 * kTileRows + 1; ++rows) {
         for (const Transpose ta : {Transpose::kNo, Transpose::kYes}) {
           for (const Write write : {Write::kOver, Write::kAdd}) {
             const int64_t a_rows = ta == Transpose::kNo ? rows : depth, a_cols = ta == Transpose::kNo ? depth : rows;
-            const std::vector<float> left = normal(a_rows * (a_cols + 2), 4);
+            const std::vector<float> left = random_normal<float>(a_rows * (a_cols + 2), 4);
             const ConstMatrix a(left.data(), a_rows, a_cols, a_cols + 2);
-            std::vector<float> c = normal(rows * width, 5);
+            std::vector<float> c = random_normal<float>(rows * width, 5);
             std::vector<double> start(rows * d);
             for (int64_t i = 0; i < rows && write == Write::kAdd; ++i) {
               for (int64_t j = 0; j < d; ++j) start[i * d + j] = 2.0 * c[i * width + j];
@@ -105,7 +97,7 @@ TEST(TileMatmul, RowsDoNotDependOnTheirNeighbours) {
   for_each_target([](const std::string& target) {
     SCOPED_TRACE(target);
     const int64_t depth = 50, width = padded_width(32), rows = 3 * kTileRows;
-    const std::vector<float> a = normal(rows * depth, 6), b = normal(depth * width, 7);
+    const std::vector<float> a = random_normal<float>(rows * depth, 6), b = random_normal<float>(depth * width, 7);
     std::vector<float> together(rows * width), alone(rows * width);
     tile_matmul({a.data(), rows, depth}, Transpose::kNo, {b.data(), depth, width}, {together.data(), rows, width},
                 Write::kOver);
