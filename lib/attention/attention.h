@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "lib/tensor/arena.h"
 #include "lib/tensor/fork.h"
 #include "lib/tensor/view.h"
+#include "lib/util/rng.h"
 
 namespace lra {
 
@@ -29,10 +32,18 @@ struct AttentionShape {
 struct KernelParameter {
   std::string name;
   std::vector<int64_t> shape;
+  // Writes the start values, row-major; its generator is a function of the seed and the tensor's name.
+  std::function<void(Random&, std::span<float>)> start;
   bool trained = true;
-  std::vector<float> init;  // start value, row-major
-  bool shared = false;      // one tensor for all layers, owned by the first
+  bool shared = false;  // one tensor for all layers, owned by the first
+
+  int64_t size() const;
 };
+
+// Start values.
+std::function<void(Random&, std::span<float>)> start_constant(double value);
+std::function<void(Random&, std::span<float>)> start_normal(double deviation);
+std::function<void(Random&, std::span<float>)> start_uniform(double bound);  // of U(-bound, bound)
 
 struct AttentionInput {
   ConstMatrix q, k, v;                       // (N, H*D) each; any stride
@@ -53,6 +64,18 @@ struct AttentionGradients {
   Matrix dq, dk, dv;                     // (N, H*D), overwritten
   Matrix dx;                             // (N, E), added to; only kernels that read x touch it
   std::span<float* const> d_parameters;  // added to; null for tensors that are not trained
+  // Σ (dL/dx)² over the scores x of each head (H), added to; null: not asked for. Only where P is a function of scores,
+  // and only without a fork.
+  double* score_gradient_squares = nullptr;
+};
+
+// A row of P, for norms and maps. Both spans run over the row's keys in their order.
+struct WeightRow {
+  int head;
+  int64_t query;
+  std::span<const float> scores;  // empty where P is no function of scores
+  std::span<const float> weights;
+  std::optional<double> jacobian_square;  // Σ_jk (∂p_j / ∂x_k)², where it has a closed form
 };
 
 class AttentionKernel {
@@ -74,6 +97,11 @@ class AttentionKernel {
   // "quadratic", "linear" …: recorded with a run.
   virtual std::string form(bool training, float dropout) const = 0;
   virtual bool dropout_applies() const { return true; }
+  // Whether there is one matrix P a head such that the output (before what a family does to whole outputs) is P V.
+  virtual bool has_weights() const = 0;
+  // Calls visit for the rows of P, heads and queries in their order, in evaluation mode. Needs has_weights().
+  virtual void visit_weights(const AttentionInput& in, Arena& arena,
+                             const std::function<void(const WeightRow&)>& visit) const = 0;
   const AttentionShape& shape() const { return shape_; }
   const AttentionSpec& spec() const { return spec_; }
 

@@ -1,5 +1,6 @@
-// Plain reference of attention, one loop at a time, N x N matrices and all: the oracle of the tests. Formulas of each
-// family are written as the specification in docs/attention.md says them, apart from the fast code.
+// Plain reference of attention in double, one loop at a time, N x N matrices and all: the oracle of the tests. Each
+// family has its own in its file, written as docs/attention.md says it, apart from the fast code; what they share is
+// here.
 #pragma once
 
 #include <functional>
@@ -9,33 +10,43 @@
 
 namespace lra::ref {
 
-template <class T>
 struct AttentionProblem {
   AttentionShape shape;
   AttentionSpec spec;
-  MatrixView<const T> q, k, v;             // (N, H*D)
-  std::vector<std::vector<T>> parameters;  // in the order of the kernel's
+  MatrixView<const double> q, k, v;             // (N, H*D)
+  MatrixView<const double> x;                   // (N, E)
+  std::vector<int32_t> places;                  // (N)
+  std::vector<std::vector<double>> parameters;  // in the order of the kernel's
+  bool training = true;
   // Factor of weight (head, query, key) by dropout: 0 or 1 / (1 - rate). Empty: no dropout.
-  std::function<T(int, int64_t, int64_t)> dropout;
+  std::function<double(int, int64_t, int64_t)> dropout;
+
+  int64_t tokens() const { return q.rows; }
+  // Keys of a query.
+  int64_t keys(int64_t query) const { return spec.flag("causal") ? query + 1 : q.rows; }
+  double dot(int head, int64_t query, int64_t key) const;  // q·k
 };
 
-template <class T>
-struct AttentionGradientsRef {
-  std::vector<T> dq, dk, dv;  // (N, H*D)
-  std::vector<std::vector<T>> d_parameters;
+using Row = std::vector<double>;
+// (N, H*D)
+using Reference = std::function<Row(const AttentionProblem&)>;
+
+// Where a row stands.
+struct RowPlace {
+  const AttentionProblem& problem;
+  int head;
+  int64_t query;
+
+  double parameter(int which) const { return problem.parameters[which][head]; }
 };
 
-// Weights of one row of scores, and the gradient of the scores (and of the parameters, added to) from that of the
-// weights.
-template <class T>
-std::vector<T> row_weights(const AttentionProblem<T>& problem, int head, const std::vector<T>& x);
-template <class T>
-std::vector<T> row_backward(const AttentionProblem<T>& problem, int head, const std::vector<T>& x,
-                            const std::vector<T>& d_weights, std::vector<std::vector<T>>& d_parameters);
+// Weights of the keys 0 … x.size() - 1 from their scores x = q·k / sqrt(D).
+using RowMap = std::function<Row(const RowPlace&, const Row& x)>;
 
-template <class T>
-std::vector<T> attention_forward(const AttentionProblem<T>& problem);  // (N, H*D)
-template <class T>
-AttentionGradientsRef<T> attention_backward(const AttentionProblem<T>& problem, MatrixView<const T> d_out);
+Row softmax(const Row& x);
+// O = dropout(P) V, rows of P by the map.
+Reference rows(RowMap map);
+// O = P V, P by the function: entries of row `query` for its keys. No dropout.
+Reference weights(std::function<Row(const RowPlace&)> map);
 
 }  // namespace lra::ref

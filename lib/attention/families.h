@@ -1,13 +1,14 @@
 // One function a family file; registry.cpp lists them.
 #pragma once
 
+#include <vector>
+
 #include "lib/attention/registry.h"
-#include "lib/attention/tiled_kernel.h"
 
 namespace lra {
 
-AttentionFamily softmax_family();
-AttentionFamily polynomial_family();
+std::vector<AttentionFamily> softmax_families();
+std::vector<AttentionFamily> polynomial_families();
 
 // m_q = E[x^(2q)] of x = q·k / sqrt(D) for queries and keys ~ N(0, I_D): (2q-1)!! prod_{r<q} (1 + 2r/D).
 double polynomial_moment(int power, int head_dim);

@@ -10,6 +10,7 @@
 
 #include "lib/attention/families.h"
 #include "lib/attention/polynomial_linear.h"
+#include "lib/attention/score_activation.h"
 #include "lib/util/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -43,7 +44,7 @@ void forward(float gain, const ScoreTile& tile) {
   const RowVector scale = hn::Set(RowTag(), gain);
   for (int64_t i = 0; i < tile.s.rows; ++i) {
     float* s = tile.s.row(i);
-    for_each_vector(tile.row_kept(i), tile.s.cols, [&](auto access, int64_t j) HWY_ATTR {
+    for_each_vector(tile.row_kept(i), tile.columns(i), [&](auto access, int64_t j) HWY_ATTR {
       const RowVector weight = hn::Mul(scale, power_of<kPower>(access.load(s + j, 0.0f)));
       access.store(access.keep(weight, j), s + j);
     });
@@ -59,7 +60,7 @@ float backward(float gain, const ScoreTile& tile, Matrix gradients) {
   for (int64_t i = 0; i < tile.s.rows; ++i) {
     float* s = tile.s.row(i);
     float* g = gradients.row(i);
-    for_each_vector(tile.row_kept(i), tile.s.cols, [&](auto access, int64_t j) HWY_ATTR {
+    for_each_vector(tile.row_kept(i), tile.columns(i), [&](auto access, int64_t j) HWY_ATTR {
       const RowVector x = access.load(s + j, 0.0f), gradient = access.keep(access.load(g + j, 0.0f), j);
       const RowVector lower = power_of<kPower - 1>(x), whole = hn::Mul(x, lower);
       sum = hn::MulAdd(whole, gradient, sum);
@@ -129,7 +130,7 @@ double PolynomialOptions::divisor(int64_t keys) const {
 
 std::vector<KernelParameter> polynomial_parameters(const AttentionSpec& spec, const AttentionShape& shape) {
   if (!spec.flag("gain")) return {};
-  return {{"gain", {shape.heads}, true, std::vector<float>(shape.heads, 1.0f)}};
+  return {{"gain", {shape.heads}, start_constant(1.0)}};
 }
 
 namespace {
@@ -148,13 +149,25 @@ class Polynomial final : public ScoreActivation {
   }
 
   void forward_end(const ScoreTile& rows, float* statistics) const override {
-    std::fill_n(statistics, rows.s.rows, static_cast<float>(1.0 / options_.divisor(rows.keys)));
+    for (int64_t i = 0; i < rows.s.rows; ++i) {
+      statistics[i] = static_cast<float>(1.0 / options_.divisor(rows.keys(i)));
+    }
   }
 
   void backward(const ScoreTile& tile, const float*, const float*, Matrix g,
-                std::span<float* const> d_parameters) const override {
+                const RowGradients& gradients) const override {
     const float d_gain = HWY_DYNAMIC_DISPATCH(polynomial_backward)(options_.power(), gain(tile), tile, g);
-    if (options_.learnt_gain()) d_parameters[0][tile.head] += d_gain;
+    if (options_.learnt_gain()) gradients.parameters[0][tile.head] += d_gain;
+  }
+
+  std::optional<double> jacobian_square(const ScoreTile& tile, int64_t i, const float*,
+                                        const float* statistics) const override {
+    const double slope = static_cast<double>(gain(tile)) * options_.power() * statistics[0];
+    double sum = 0.0;
+    for (int64_t j = 0; j < tile.keys(i); ++j) {
+      sum += std::pow(static_cast<double>(tile.s.row(i)[j]), 2 * options_.power() - 2);
+    }
+    return slope * slope * sum;
   }
 
  private:
@@ -163,17 +176,20 @@ class Polynomial final : public ScoreActivation {
   PolynomialOptions options_;
 };
 
-std::unique_ptr<AttentionKernel> quadratic_form(const AttentionSpec& spec, const AttentionShape& shape) {
-  return std::make_unique<TiledKernel>(shape, spec, polynomial_parameters(spec, shape),
-                                       std::make_unique<Polynomial>(spec, shape));
+}  // namespace
+
+std::unique_ptr<AttentionKernel> polynomial_quadratic(const AttentionSpec& spec, const AttentionShape& shape) {
+  return make_tiled(spec, shape, std::make_unique<Polynomial>(spec, shape), polynomial_parameters(spec, shape));
 }
+
+namespace {
 
 // form=auto of the powers that have both: for each sequence the form with fewer operations, the quadratic one where
 // weights are dropped.
 class PolynomialAutoKernel final : public AttentionKernel {
  public:
   PolynomialAutoKernel(const AttentionShape& shape, const AttentionSpec& spec)
-      : AttentionKernel(shape, spec), quadratic_(quadratic_form(spec, shape)), linear_(shape, spec) {}
+      : AttentionKernel(shape, spec), quadratic_(polynomial_quadratic(spec, shape)), linear_(shape, spec) {}
 
   const std::vector<KernelParameter>& parameters() const override { return linear_.parameters(); }
   int64_t saved_floats(int64_t tokens, float dropout) const override {
@@ -188,6 +204,11 @@ class PolynomialAutoKernel final : public AttentionKernel {
   }
   double flops(int64_t tokens, bool training, float dropout) const override {
     return chosen(tokens, dropout).flops(tokens, training, dropout);
+  }
+  bool has_weights() const override { return true; }
+  void visit_weights(const AttentionInput& in, Arena& arena,
+                     const std::function<void(const WeightRow&)>& visit) const override {
+    quadratic_->visit_weights(in, arena, visit);
   }
   std::string form(bool training, float dropout) const override {
     return dropout > 0.0f ? "quadratic" : fmt::format("linear above {} tokens", linear_.features());
@@ -211,6 +232,9 @@ void validate(const AttentionSpec& spec) {
   if (spec.get("form") == "linear" && power > PolynomialLinearKernel::kLargestPower) {
     throw UsageError("attention polynomial: form=linear has power=1 and power=2, not power={}; use form=auto", power);
   }
+  if (spec.get("form") == "linear" && spec.flag("causal")) {
+    throw UsageError("attention polynomial: form=linear is not causal; use form=auto");
+  }
   const std::string& scale = spec.get("scale");
   if (scale == "sqrt" || scale == "n" || scale == "moment") return;
   char* end = nullptr;
@@ -222,30 +246,52 @@ void validate(const AttentionSpec& spec) {
 
 }  // namespace
 
-AttentionFamily polynomial_family() {
+std::vector<AttentionFamily> polynomial_families() {
   using Kind = AttentionOption::Kind;
-  return {.name = "polynomial",
-          .options = {{"power", Kind::kInteger, "3", {}, "exponent q, 1 to 8"},
-                      {"scale", Kind::kText, "16", {}, "divisor c: a positive number, sqrt, n or moment"},
-                      {"length", Kind::kChoice, "real", {"real", "max"}, "n of the scale: real keys or padded length"},
-                      {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"},
-                      {"form",
-                       Kind::kChoice,
-                       "auto",
-                       {"auto", "quadratic", "linear"},
-                       "linear: in linear time, power 1 and 2, no dropout; auto: where exact and cheaper"}},
-          .idea = "x^q / c, not normalised: keeps the Frobenius norm of P at O(sqrt N)",
-          .source = "arXiv 2410.18613",
-          .kind = "elementwise",
-          .validate = validate,
-          .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
-            const std::string& form = spec.get("form");
-            if (form == "linear") return std::make_unique<PolynomialLinearKernel>(shape, spec);
-            if (form == "quadratic" || spec.integer("power") > PolynomialLinearKernel::kLargestPower) {
-              return quadratic_form(spec, shape);
-            }
-            return std::make_unique<PolynomialAutoKernel>(shape, spec);
-          }};
+  return {{.name = "polynomial",
+           .options = {{"power", Kind::kInteger, "3", {}, "exponent q, 1 to 8"},
+                       {"scale", Kind::kText, "16", {}, "divisor c: a positive number, sqrt, n or moment"},
+                       {"length", Kind::kChoice, "real", {"real", "max"}, "n of the scale: real keys or padded length"},
+                       {"gain", Kind::kFlag, "0", {}, "learn a factor a head, from 1"},
+                       {"form",
+                        Kind::kChoice,
+                        "auto",
+                        {"auto", "quadratic", "linear"},
+                        "linear: in linear time, power 1 and 2, no dropout; auto: where exact and cheaper"}},
+           .idea = "x^q / c, not normalised: keeps ‖P‖ at O(√N)",
+           .source = "arXiv 2410.18613",
+           .kind = "elementwise",
+           .cost = "q f",
+           .linear = "exact for power 1 and 2",
+           .ours = "scale=sqrt, n, moment; gain; causal",
+           .causal = true,
+           .validate = validate,
+           .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
+             const std::string& form = spec.get("form");
+             if (form == "linear") return std::make_unique<PolynomialLinearKernel>(shape, spec);
+             if (form == "quadratic" || spec.integer("power") > PolynomialLinearKernel::kLargestPower ||
+                 spec.flag("causal")) {
+               return polynomial_quadratic(spec, shape);
+             }
+             return std::make_unique<PolynomialAutoKernel>(shape, spec);
+           },
+           .reference = ref::rows([](const ref::RowPlace& row, const ref::Row& x) {
+             const AttentionSpec& spec = row.problem.spec;
+             const int power = static_cast<int>(spec.integer("power"));
+             const double c = PolynomialOptions(spec, row.problem.shape).divisor(std::ssize(x));
+             ref::Row p(x.size());
+             for (size_t j = 0; j < x.size(); ++j) {
+               p[j] = (spec.flag("gain") ? row.parameter(0) : 1.0) * std::pow(x[j], power) / c;
+             }
+             return p;
+           }),
+           .examples = {"polynomial:power=1,scale=sqrt,form=quadratic", "polynomial:power=1,scale=sqrt,form=linear",
+                        "polynomial:power=1,gain=1,form=linear", "polynomial:power=2,scale=n,form=quadratic",
+                        "polynomial:power=2,scale=n,gain=1,form=linear",
+                        "polynomial:power=2,scale=moment,length=max,form=linear", "polynomial",
+                        "polynomial:power=4,scale=moment", "polynomial:power=5,scale=sqrt,length=max",
+                        "polynomial:power=6,scale=moment,gain=1", "polynomial:power=7,scale=n",
+                        "polynomial:power=8,scale=1000", "polynomial:scale=sqrt,gain=1,causal=1", "polynomial+xsa"}}};
 }
 
 }  // namespace lra

@@ -33,4 +33,7 @@ class PolynomialOptions {
 // gain (H), where the spec learns one.
 std::vector<KernelParameter> polynomial_parameters(const AttentionSpec& spec, const AttentionShape& shape);
 
+// P = f(S) as it stands, whatever the option form says.
+std::unique_ptr<AttentionKernel> polynomial_quadratic(const AttentionSpec& spec, const AttentionShape& shape);
+
 }  // namespace lra

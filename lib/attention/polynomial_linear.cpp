@@ -258,6 +258,11 @@ void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, con
   });
 }
 
+void PolynomialLinearKernel::visit_weights(const AttentionInput& in, Arena& arena,
+                                           const std::function<void(const WeightRow&)>& visit) const {
+  polynomial_quadratic(spec(), shape())->visit_weights(in, arena, visit);
+}
+
 double PolynomialLinearKernel::flops(int64_t tokens, bool training, float) const {
   return (training ? 12.0 : 4.0) * static_cast<double>(tokens) * static_cast<double>(features_) * shape().head_dim *
          shape().heads;

@@ -27,6 +27,10 @@ class PolynomialLinearKernel final : public AttentionKernel {
   double flops(int64_t tokens, bool training, float dropout) const override;
   std::string form(bool training, float dropout) const override { return "linear"; }
   bool dropout_applies() const override { return false; }
+  // Those of the quadratic form.
+  bool has_weights() const override { return true; }
+  void visit_weights(const AttentionInput& in, Arena& arena,
+                     const std::function<void(const WeightRow&)>& visit) const override;
 
   int64_t features() const { return features_; }  // F
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "lib/attention/exclude_self.h"
 #include "lib/attention/families.h"
 #include "lib/util/check.h"
 
@@ -72,22 +73,41 @@ std::string normalise(const std::string& family, const AttentionOption& option, 
 }  // namespace
 
 const std::vector<AttentionFamily>& attention_families() {
-  static const std::vector<AttentionFamily> families = {softmax_family(), polynomial_family()};
+  static const std::vector<AttentionFamily> families = [] {
+    std::vector<AttentionFamily> all;
+    for (const auto& list : {
+             softmax_families(),
+             polynomial_families(),
+         }) {
+      for (AttentionFamily family : list) {
+        if (family.causal) {
+          family.options.push_back(
+              {"causal", AttentionOption::Kind::kFlag, "0", {}, "a query meets the keys up to its own place only"});
+        }
+        all.push_back(std::move(family));
+      }
+    }
+    return all;
+  }();
   return families;
 }
 
 AttentionSpec parse_attention(const std::string& text) {
-  if (text.find('+') != std::string::npos) {
-    throw UsageError("attention '{}': modifiers after '+' are not known; write name or name:key=value,…", text);
+  const size_t plus = text.find('+');
+  if (plus != std::string::npos && text.substr(plus) != "+xsa") {
+    throw UsageError("attention '{}': '{}' is no modifier; there is +xsa alone, once, at the end", text,
+                     text.substr(plus));
   }
-  const size_t colon = text.find(':');
+  const std::string body = text.substr(0, plus);
+  const size_t colon = body.find(':');
   AttentionSpec spec;
-  spec.name = text.substr(0, colon);
+  spec.name = body.substr(0, colon);
+  spec.xsa = plus != std::string::npos;
   const AttentionFamily& family = find_family(spec.name);
   spec.known = family.options;
   for (const AttentionOption& option : family.options) spec.options.emplace_back(option.key, option.default_value);
 
-  std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  std::string rest = colon == std::string::npos ? "" : body.substr(colon + 1);
   if (colon != std::string::npos && rest.empty()) {
     throw UsageError("attention '{}': nothing after ':'; write {}:key=value", text, spec.name);
   }
@@ -117,19 +137,54 @@ AttentionSpec parse_attention(const std::string& text) {
 }
 
 std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const AttentionShape& shape) {
-  return find_family(spec.name).make(spec, shape);
+  const AttentionFamily& family = find_family(spec.name);
+  std::unique_ptr<AttentionKernel> kernel = family.make(spec, shape);
+  if (spec.xsa) kernel = map_output(std::move(kernel), exclude_self(shape));
+  if (family.finish) kernel = map_output(std::move(kernel), family.finish(spec, shape));
+  return kernel;
+}
+
+ref::Reference attention_reference(const AttentionSpec& spec) {
+  const AttentionFamily& family = find_family(spec.name);
+  return [&family, xsa = spec.xsa](const ref::AttentionProblem& problem) {
+    ref::Row out = family.reference(problem);
+    if (xsa) ref::exclude_self(problem, out);
+    if (family.finish_reference) family.finish_reference(problem, out);
+    return out;
+  };
 }
 
 std::string attention_list() {
   std::string text;
   for (const AttentionFamily& family : attention_families()) {
-    text += fmt::format("{:<14}{}\n{:<14}{}; {}\n", family.name, family.idea, "", family.kind, family.source);
+    text += fmt::format("{:<17}{}\n{:<17}{}; {}\n{:<17}cost {}; linear form: {}{}\n", family.name, family.idea, "",
+                        family.kind, family.source, "", family.cost, family.linear, family.causal ? "; causal" : "");
+    if (!family.ours.empty()) text += fmt::format("{:<17}ours: {}\n", "", family.ours);
     for (const AttentionOption& option : family.options) {
       text +=
-          fmt::format("{:<14}  {:<28}{} (default {})\n", "",
+          fmt::format("{:<17}  {:<28} {} (default {})\n", "",
                       option.key + (option.choices.empty() ? "" : fmt::format("={}", fmt::join(option.choices, "|"))),
                       option.help, option.default_value);
     }
+  }
+  text += fmt::format("{:<17}{}\n{:<17}{}\n", "…+xsa", "any of them: each output without its part along its own value",
+                      "", "arXiv 2603.09078");
+  return text;
+}
+
+std::string attention_table() {
+  std::string text =
+      "| name | P | kind | cost a score | linear form | causal | options | source | ours |\n"
+      "|---|---|---|---|---|---|---|---|---|\n";
+  for (const AttentionFamily& family : attention_families()) {
+    std::vector<std::string> options;
+    for (const AttentionOption& option : family.options) {
+      if (option.key != "causal") options.push_back("`" + describe(option) + "`");
+    }
+    std::string row = fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", family.name, family.idea,
+                                  family.kind, family.cost, family.linear, family.causal ? "yes" : "no",
+                                  fmt::join(options, ", "), family.source, family.ours);
+    text += row;
   }
   return text;
 }

@@ -7,18 +7,33 @@
 #include <vector>
 
 #include "lib/attention/attention.h"
+#include "lib/attention/attention_ref.h"
+#include "lib/attention/output_map.h"
 
 namespace lra {
 
+// What is known of a family: `--attention list`, the table of docs/attention.md and the tests follow from this.
 struct AttentionFamily {
   std::string name;
-  std::vector<AttentionOption> options;
-  std::string idea;    // one line
-  std::string source;  // paper
-  std::string kind;    // elementwise | row-wise | feature map | low rank
+  std::vector<AttentionOption> options = {};  // without causal, see below
+  std::string idea;                           // one line
+  std::string source;                         // paper
+  std::string kind;                           // elementwise | row-wise | feature map | low rank
+  std::string cost;  // per score forward, in additions or multiplications f and exponentials E; softmax takes 4f + 1E
+  std::string linear = "no";  // form in time linear in N: no | exact | own kernel (P itself is another) | approximate
+  std::string ours = "";      // what is our definition where the source says nothing or another thing
+  bool causal = false;        // has the option causal=1
+  bool jacobian = true;       // dP/dS of a row has a closed form (WeightRow::jacobian_square)
+  // Whether S of the spec is a multiple of QKᵀ and nothing else of P depends on Q and K.
+  std::function<bool(const AttentionSpec&)> scores_are_dot_products = [](const AttentionSpec&) { return true; };
   // Refuses values that do not fit (UsageError naming option and right form).
-  std::function<void(const AttentionSpec&)> validate;
-  std::function<std::unique_ptr<AttentionKernel>(const AttentionSpec&, const AttentionShape&)> make;
+  std::function<void(const AttentionSpec&)> validate = [](const AttentionSpec&) {};
+  std::function<std::unique_ptr<AttentionKernel>(const AttentionSpec&, const AttentionShape&)> make = nullptr;
+  // What happens to whole outputs after +xsa, before the output projection; null for most.
+  std::function<std::unique_ptr<OutputMap>(const AttentionSpec&, const AttentionShape&)> finish = nullptr;
+  ref::Reference reference = nullptr;                                                           // of make, in double
+  std::function<void(const ref::AttentionProblem&, ref::Row& out)> finish_reference = nullptr;  // in place
+  std::vector<std::string> examples = {};  // specs that the tests take, all forms among them
 };
 
 const std::vector<AttentionFamily>& attention_families();
@@ -26,7 +41,10 @@ const std::vector<AttentionFamily>& attention_families();
 // UsageError on an unknown name, key or value.
 AttentionSpec parse_attention(const std::string& text);
 std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const AttentionShape& shape);
-// The table of all families for a terminal.
+// The reference of the spec, +xsa included.
+ref::Reference attention_reference(const AttentionSpec& spec);
+// The table of all families for a terminal, and as Markdown.
 std::string attention_list();
+std::string attention_table();
 
 }  // namespace lra

@@ -44,8 +44,9 @@ struct WholeVector {
   Kept<kSome> kept;
   HWY_INLINE RowVector load(const float* p, float fill) const { return hn::LoadU(RowTag(), p); }
   HWY_INLINE void store(RowVector v, float* p) const { hn::StoreU(v, RowTag(), p); }
-  // v where there are entries, 0 elsewhere.
+  // v where there are entries, 0 (or fill) elsewhere.
   HWY_INLINE RowVector only(RowVector v) const { return v; }
+  HWY_INLINE RowVector only(RowVector v, float fill) const { return v; }
   // v where dropout keeps the entries from j on, 0 elsewhere.
   HWY_INLINE RowVector keep(RowVector v, int64_t j) const { return kept.keep(v, j); }
 };
@@ -76,6 +77,9 @@ struct PartVector {
 #endif
   }
   HWY_INLINE RowVector only(RowVector v) const { return hn::IfThenElseZero(mask(), v); }
+  HWY_INLINE RowVector only(RowVector v, float fill) const {
+    return hn::IfThenElse(mask(), v, hn::Set(RowTag(), fill));
+  }
   HWY_INLINE RowVector keep(RowVector v, int64_t j) const { return kept.keep(v, j); }
 
  private:
@@ -105,6 +109,8 @@ template <class Body>
 HWY_INLINE void for_each_vector(int64_t n, const Body& body) {
   for_each_vector_of(Kept<false>{nullptr}, n, body);
 }
+
+HWY_INLINE float sum_of(RowVector v) { return hn::GetLane(hn::SumOfLanes(RowTag(), v)); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace lra

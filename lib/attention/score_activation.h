@@ -3,7 +3,9 @@
 // dropout only the bits that the loops of row_loops-inl.h apply. All else is the driver's (tiled_kernel.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "lib/attention/attention.h"
@@ -12,15 +14,29 @@ namespace lra {
 
 // Scores of some queries (rows) with some keys (columns) of one head.
 struct ScoreTile {
-  int64_t keys;        // n, the entries of whole rows
+  int64_t tokens;      // N, of the sequence
   int64_t query, key;  // those of s(0, 0)
   int head;
+  bool causal;                               // rows have the keys up to their query alone
+  bool training;                             // as AttentionInput::training
   std::span<const float* const> parameters;  // as AttentionInput::parameters
+  const float* context;                      // of the head, as prepare left it
   Matrix s;
   const uint8_t* kept;  // of attention dropout: bit j % 8 of byte j / 8 is entry j of a row; null: all are kept
   int64_t kept_stride;  // bytes between rows
 
+  // n of row i, the entries of its whole row.
+  int64_t keys(int64_t i) const { return causal ? query + i + 1 : tokens; }
+  // Those of them that lie in this tile: its first columns(i) columns. What is behind them is nobody's to read or
+  // write.
+  int64_t columns(int64_t i) const { return causal ? std::clamp<int64_t>(keys(i) - key, 0, s.cols) : s.cols; }
   const uint8_t* row_kept(int64_t i) const { return kept == nullptr ? nullptr : kept + i * kept_stride; }
+};
+
+// Gradients that a family adds to while its rows are turned back.
+struct RowGradients {
+  std::span<float* const> parameters;  // twins of the parameters
+  float* context;                      // twin of the context
 };
 
 class ScoreActivation {
@@ -30,6 +46,16 @@ class ScoreActivation {
   // Whether tiles have to be whole rows: where weights depend on more of a row than what statistics gathered tile after
   // tile can tell.
   virtual bool whole_rows() const { return false; }
+  // Scores are this times q·k, D the width of a head.
+  virtual double score_scale(int64_t head_dim) const;
+
+  // Numbers that rows need besides their scores, of a head and the whole sequence (a number a token, say), made of the
+  // inputs before the rows; and the way back: from the gradient of those numbers to those of the inputs (dq and dx are
+  // added to) and of the parameters.
+  virtual int64_t context_floats(int64_t tokens) const { return 0; }
+  virtual void prepare(const AttentionInput& in, int head, float* context) const {}
+  virtual void prepare_backward(const AttentionInput& in, int head, const float* context, const float* d_context,
+                                const AttentionGradients& gradients) const {}
 
   // Floats a row that forward leaves for backward, at least 1. After forward_end the first is the row's factor.
   virtual int statistics() const = 0;
@@ -46,9 +72,17 @@ class ScoreActivation {
 
   // s: scores x_j -> e_j again, as they stand at the end of forward, 0 where dropped. g: statistics[0] * dL/dP'_j of
   // the weights P' after dropout, without its scale -> dL/dx_j. row_dots (rows): sum_j P'_j dL/dP'_j over whole rows.
-  // d_parameters as AttentionGradients::d_parameters, added to.
   virtual void backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g,
-                        std::span<float* const> d_parameters) const = 0;
+                        const RowGradients& gradients) const = 0;
+
+  // Σ_jk (∂p_j / ∂x_k)² of row i of a tile of whole rows, from its scores and weights (no dropout) and its statistics.
+  virtual std::optional<double> jacobian_square(const ScoreTile& tile, int64_t i, const float* weights,
+                                                const float* statistics) const = 0;
 };
+
+// Families whose P is f(S) through the tiled driver, with the option causal where it was given.
+std::unique_ptr<AttentionKernel> make_tiled(const AttentionSpec& spec, const AttentionShape& shape,
+                                            std::unique_ptr<ScoreActivation> activation,
+                                            std::vector<KernelParameter> parameters = {});
 
 }  // namespace lra

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -17,6 +18,10 @@ const std::string& AttentionSpec::get(const std::string& key) const {
   std::abort();
 }
 
+bool AttentionSpec::flag(const std::string& key) const {
+  return std::ranges::any_of(options, [&](const auto& option) { return option.first == key && option.second == "1"; });
+}
+
 int64_t AttentionSpec::integer(const std::string& key) const { return std::strtoll(get(key).c_str(), nullptr, 10); }
 
 double AttentionSpec::real(const std::string& key) const { return std::strtod(get(key).c_str(), nullptr); }
@@ -26,7 +31,7 @@ std::string AttentionSpec::canonical() const {
   for (size_t i = 0; i < known.size(); ++i) {
     if (options[i].second != known[i].default_value) changed.push_back(known[i].key + "=" + options[i].second);
   }
-  return name + (changed.empty() ? "" : fmt::format(":{}", fmt::join(changed, ",")));
+  return name + (changed.empty() ? "" : fmt::format(":{}", fmt::join(changed, ","))) + (xsa ? "+xsa" : "");
 }
 
 std::string AttentionSpec::slug() const {
@@ -54,6 +59,7 @@ Json AttentionSpec::options_json() const {
       default: json[known[i].key] = value;
     }
   }
+  if (xsa) json["xsa"] = true;
   return json;
 }
 

@@ -78,14 +78,19 @@ struct Head {
   int index;
   int64_t n, d;  // tokens, head width
   float score_scale;
+  bool causal;
+  const float* context;
   ConstMatrix q, k, v;
   const AttentionInput& in;
 
-  Head(const AttentionInput& input, const AttentionShape& shape, int head)
+  Head(const AttentionInput& input, const AttentionShape& shape, int head, const ScoreActivation& activation,
+       bool causal_rows, const float* prepared)
       : index(head),
         n(input.q.rows),
         d(shape.head_dim),
-        score_scale(1.0f / std::sqrt(static_cast<float>(d))),
+        score_scale(static_cast<float>(activation.score_scale(d))),
+        causal(causal_rows),
+        context(prepared),
         q(input.q.col_block(head * d, d)),
         k(input.k.col_block(head * d, d)),
         v(input.v.col_block(head * d, d)),
@@ -97,38 +102,68 @@ struct Head {
             query,
             key,
             index,
+            causal,
+            in.training,
             in.parameters,
+            context,
             s,
             mask == nullptr ? nullptr : mask->row(at),
             mask == nullptr ? 0 : mask->stride()};
   }
+  // Whether none of the queries before `end` has a key from `key` on.
+  bool skips(int64_t end, int64_t key) const { return causal && key >= end; }
 };
 
-// Gradients of the kernel's parameters, from parts that may be computed side by side, summed in the order of the parts.
-class ParameterSums {
+void clear(Matrix x) {
+  for (int64_t i = 0; i < x.rows; ++i) std::fill_n(x.row(i), x.cols, 0.0f);
+}
+
+// The entries behind the row's keys are 0 in products.
+void clear_behind(const ScoreTile& tile, Matrix x) {
+  if (!tile.causal) return;
+  for (int64_t i = 0; i < x.rows; ++i) std::fill(x.row(i) + tile.columns(i), x.row(i) + x.cols, 0.0f);
+}
+
+double sum_of_squares(const ScoreTile& tile, ConstMatrix x) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < tile.columns(i); ++j) sum += static_cast<double>(x.row(i)[j]) * x.row(i)[j];
+  }
+  return sum;
+}
+
+// Gradients of the kernel's parameters and of a head's context, from parts that may be computed side by side, summed
+// in the order of the parts.
+class GradientSums {
  public:
-  ParameterSums(std::span<const KernelParameter> parameters, int64_t parts, Arena& arena) : parameters_(parameters) {
+  GradientSums(std::span<const KernelParameter> parameters, int64_t context, int64_t parts, Arena& arena)
+      : tensors_(parameters.size()) {
+    for (const KernelParameter& parameter : parameters) sizes_.push_back(parameter.size());
+    sizes_.push_back(context);
     for (int64_t i = 0; i < parts; ++i) {
-      for (const KernelParameter& parameter : parameters) {
-        pointers_.push_back(arena.floats(std::ssize(parameter.init)));
-        std::fill_n(pointers_.back(), parameter.init.size(), 0.0f);
+      for (const int64_t size : sizes_) {
+        pointers_.push_back(arena.floats(size));
+        std::fill_n(pointers_.back(), size, 0.0f);
       }
     }
   }
-  std::span<float* const> part(int64_t i) const {
-    return std::span(pointers_).subspan(static_cast<size_t>(i) * parameters_.size(), parameters_.size());
+  RowGradients part(int64_t i) const {
+    const auto pointers = std::span<float* const>(pointers_).subspan(static_cast<size_t>(i) * sizes_.size());
+    return {pointers.first(tensors_), pointers[tensors_]};
   }
-  // totals as AttentionGradients::d_parameters.
-  void add_to(std::span<float* const> totals) const {
+  // Tensors whose total is null, and a context that is null, are left out.
+  void add_to(const RowGradients& totals) const {
     for (size_t i = 0; i < pointers_.size(); ++i) {
-      const size_t which = i % parameters_.size();
-      if (totals[which] == nullptr) continue;
-      for (size_t j = 0; j < parameters_[which].init.size(); ++j) totals[which][j] += pointers_[i][j];
+      const size_t which = i % sizes_.size();
+      float* total = which < tensors_ ? totals.parameters[which] : totals.context;
+      if (total == nullptr) continue;
+      for (int64_t j = 0; j < sizes_[which]; ++j) total[j] += pointers_[i][j];
     }
   }
 
  private:
-  std::span<const KernelParameter> parameters_;
+  size_t tensors_;
+  std::vector<int64_t> sizes_;
   std::vector<float*> pointers_;
 };
 
@@ -141,8 +176,19 @@ void for_each_piece(int64_t n, int64_t step, const Body& body) {
 }  // namespace
 
 TiledKernel::TiledKernel(AttentionShape shape, AttentionSpec spec, std::vector<KernelParameter> parameters,
-                         std::unique_ptr<ScoreActivation> activation)
-    : AttentionKernel(shape, std::move(spec)), parameters_(std::move(parameters)), activation_(std::move(activation)) {}
+                         std::unique_ptr<ScoreActivation> activation, bool causal)
+    : AttentionKernel(shape, std::move(spec)),
+      parameters_(std::move(parameters)),
+      activation_(std::move(activation)),
+      causal_(causal) {}
+
+double ScoreActivation::score_scale(int64_t head_dim) const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
+
+std::unique_ptr<AttentionKernel> make_tiled(const AttentionSpec& spec, const AttentionShape& shape,
+                                            std::unique_ptr<ScoreActivation> activation,
+                                            std::vector<KernelParameter> parameters) {
+  return std::make_unique<TiledKernel>(shape, spec, std::move(parameters), std::move(activation), spec.flag("causal"));
+}
 
 TiledKernel::Sizes TiledKernel::sizes(int64_t tokens) const {
   // Measured on a Zen 4 core with 1 MiB of second-level cache, 24 to 192 queries by 256 to 1024 keys: within 3 % of the
@@ -158,9 +204,17 @@ int64_t TiledKernel::saved_floats(int64_t tokens, float dropout) const {
   return shape().heads * SavedHead::floats(tokens, activation_->statistics(), dropout);
 }
 
+const float* TiledKernel::prepare(const AttentionInput& in, int index, Arena& arena) const {
+  const int64_t size = activation_->context_floats(in.q.rows);
+  if (size == 0) return nullptr;
+  float* context = arena.floats(size);
+  activation_->prepare(in, index, context);
+  return context;
+}
+
 template <class Products>
 void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, float* saved, Arena& arena) const {
-  const Head head(in, shape(), index);
+  const Head head(in, shape(), index, *activation_, causal_, prepare(in, index, arena));
   const int64_t n = head.n, d = head.d;
   const Sizes size = sizes(n);
   const int64_t widest = std::min(size.keys, n);
@@ -181,16 +235,20 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
     activation_->forward_begin(rows_only, statistics);
     mask.save(first, count, n);
     for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+      if (head.skips(first + count, key)) return;
       mask.take(first, count, key, keys);
       const auto values = Products::row_block(v, key, keys);
       for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+        if (head.skips(first + at + rows, key)) return;
         const Matrix s = tile.panel(0, rows, keys), sum = sums.row_block(at, rows);
         Products::scores(q.row_block(at, rows), k, key, keys, s);
         float earlier[kTileRows];
         std::fill_n(earlier, rows, 1.0f);
         {
           const PhaseScope phase(Phase::kWeights);
-          activation_->forward(head.tile(s, first + at, key, &mask, at), statistics + at * width, earlier);
+          const ScoreTile scores = head.tile(s, first + at, key, &mask, at);
+          activation_->forward(scores, statistics + at * width, earlier);
+          clear_behind(scores, s);
         }
         if (key > 0 && std::any_of(earlier, earlier + rows, [](float x) { return x != 1.0f; })) {
           scale_rows(1.0f, earlier, 1, sum, sum);
@@ -210,9 +268,8 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
 // blocks, side by side the tiles, which share nothing but dq.
 template <class Products>
 void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
-                                const AttentionGradients& gradients, std::span<float* const> d_parameters,
-                                Arena& arena) const {
-  const Head head(in, shape(), index);
+                                const AttentionGradients& gradients, const RowGradients& sums, Arena& arena) const {
+  const Head head(in, shape(), index, *activation_, causal_, prepare(in, index, arena));
   const int64_t n = head.n, d = head.d, padded = Products::width(d);
   const Sizes size = sizes(n);
   const int64_t widest = std::min(size.keys, n);
@@ -232,7 +289,7 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
   const auto q_rows = Products::rows(scaled, arena), d_rows = Products::rows(d_scaled, arena);
 
   const int64_t tiles = (n + size.keys - 1) / size.keys;
-  const ParameterSums d_tiles(parameters_, tiles, arena);
+  const GradientSums d_tiles(parameters_, activation_->context_floats(n), tiles, arena);
   struct Scratch {
     typename Products::Tile s, g;
     TileMask mask;
@@ -246,6 +303,11 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
   const auto meet = [&](int64_t first, int64_t count, int64_t key, Matrix dq, Write dq_write, Matrix dk, Matrix dv,
                         Scratch& scratch) {
     const int64_t keys = dk.rows;
+    if (head.skips(first + count, key)) {
+      if (dq_write == Write::kOver) clear(dq);
+      if (first == 0) clear(dk), clear(dv);
+      return;
+    }
     const auto k_tile = Products::row_block(k_rows, key, keys);
     scratch.mask.take(first, count, key, keys);
     for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
@@ -255,8 +317,13 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
       Products::scores(d_left.row_block(query, rows), v_columns, key, keys, g);
       {
         const PhaseScope phase(Phase::kWeights);
-        activation_->backward(head.tile(s, query, key, &scratch.mask, at), kept.statistics + query * width,
-                              row_dots + query, g, d_tiles.part(key / size.keys));
+        const ScoreTile scores = head.tile(s, query, key, &scratch.mask, at);
+        activation_->backward(scores, kept.statistics + query * width, row_dots + query, g,
+                              d_tiles.part(key / size.keys));
+        clear_behind(scores, s), clear_behind(scores, g);
+        if (gradients.score_gradient_squares != nullptr) {
+          gradients.score_gradient_squares[index] += sum_of_squares(scores, g);
+        }
       }
       scratch.g.multiply(g, k_tile, dq.row_block(at, rows), dq_write);
       scratch.s.finish(s, at);
@@ -294,7 +361,7 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
       }
     });
   }
-  d_tiles.add_to(d_parameters);
+  d_tiles.add_to(sums);
   scale_rows(head.score_scale, nullptr, 0, dq.col_block(0, d), gradients.dq.col_block(index * d, d));
   scale_rows(1.0f, nullptr, 0, dk.col_block(0, d), gradients.dk.col_block(index * d, d));
   scale_rows(1.0f, nullptr, 0, dv.col_block(0, d), gradients.dv.col_block(index * d, d));
@@ -313,17 +380,59 @@ void TiledKernel::forward(const AttentionInput& in, Matrix out, float* saved, Ar
 void TiledKernel::backward(const AttentionInput& in, ConstMatrix out, const float* saved,
                            const AttentionGradients& gradients, Arena& arena) const {
   const Arena::Scope scope(arena);
-  const ParameterSums d_heads(parameters_, shape().heads, arena);
-  run_parts(in.fork, shape().heads, arena, [&](int64_t head, Arena& scratch) {
+  const int heads = shape().heads;
+  const GradientSums d_heads(parameters_, activation_->context_floats(in.q.rows), heads, arena);
+  run_parts(in.fork, heads, arena, [&](int64_t head, Arena& scratch) {
     if (in.precision == Precision::kBfloat16) {
       head_backward<Bfloat16Products>(in, static_cast<int>(head), out, saved, gradients, d_heads.part(head), scratch);
     } else {
       head_backward<Float32Products>(in, static_cast<int>(head), out, saved, gradients, d_heads.part(head), scratch);
     }
   });
-  d_heads.add_to(gradients.d_parameters);
+  d_heads.add_to({gradients.d_parameters, nullptr});
+  if (activation_->context_floats(in.q.rows) == 0) return;
+  for (int head = 0; head < heads; ++head) {
+    const float* context = prepare(in, head, arena);
+    activation_->prepare_backward(in, head, context, d_heads.part(head).context, gradients);
+  }
 }
 
-double TiledKernel::flops(int64_t tokens, bool training, float dropout) const { return dense_flops(tokens, training); }
+void TiledKernel::visit_weights(const AttentionInput& in, Arena& arena,
+                                const std::function<void(const WeightRow&)>& visit) const {
+  using Products = Float32Products;
+  for (int index = 0; index < shape().heads; ++index) {
+    const Arena::Scope scope(arena);
+    const Head head(in, shape(), index, *activation_, causal_, prepare(in, index, arena));
+    const auto k = Products::columns(head.k, arena);
+    Products::Tile scores(kTileRows, head.n, arena), weights(kTileRows, head.n, arena);
+    const Matrix scaled = arena.matrix(kTileRows, head.d);
+    float* statistics = arena.floats(kTileRows * activation_->statistics());
+    for_each_piece(head.n, kTileRows, [&](int64_t first, int64_t rows) {
+      const Matrix q = scaled.row_block(0, rows), s = scores.panel(0, rows, head.n), p = weights.panel(0, rows, head.n);
+      scale_rows(head.score_scale, nullptr, 0, head.q.row_block(first, rows), q);
+      Products::scores(Products::left(q, arena), k, 0, head.n, s);
+      scale_rows(1.0f, nullptr, 0, s, p);
+      const ScoreTile tile = head.tile(p, first, 0, nullptr, 0);
+      float earlier[kTileRows];
+      activation_->forward_begin(tile, statistics);
+      activation_->forward(tile, statistics, earlier);
+      activation_->forward_end(tile, statistics);
+      scale_rows(1.0f, statistics, activation_->statistics(), p, p);
+      const ScoreTile whole = head.tile(s, first, 0, nullptr, 0);
+      for (int64_t i = 0; i < rows; ++i) {
+        const auto keys = static_cast<size_t>(tile.keys(i));
+        visit({index,
+               first + i,
+               {s.row(i), keys},
+               {p.row(i), keys},
+               activation_->jacobian_square(whole, i, p.row(i), statistics + i * activation_->statistics())});
+      }
+    });
+  }
+}
+
+double TiledKernel::flops(int64_t tokens, bool training, float dropout) const {
+  return dense_flops(tokens, training) * (causal_ ? 0.5 : 1.0);
+}
 
 }  // namespace lra

@@ -13,15 +13,19 @@ namespace lra {
 class TiledKernel final : public AttentionKernel {
  public:
   TiledKernel(AttentionShape shape, AttentionSpec spec, std::vector<KernelParameter> parameters,
-              std::unique_ptr<ScoreActivation> activation);
+              std::unique_ptr<ScoreActivation> activation, bool causal = false);
 
   const std::vector<KernelParameter>& parameters() const override { return parameters_; }
   int64_t saved_floats(int64_t tokens, float dropout) const override;
   void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const override;
   void backward(const AttentionInput& in, ConstMatrix out, const float* saved, const AttentionGradients& gradients,
                 Arena& arena) const override;
+  // Causal rows cost half.
   double flops(int64_t tokens, bool training, float dropout) const override;
   std::string form(bool training, float dropout) const override { return "quadratic"; }
+  bool has_weights() const override { return true; }
+  void visit_weights(const AttentionInput& in, Arena& arena,
+                     const std::function<void(const WeightRow&)>& visit) const override;
 
   struct Sizes {
     int64_t queries, keys;  // of a block, of a tile
@@ -35,10 +39,12 @@ class TiledKernel final : public AttentionKernel {
   void head_forward(const AttentionInput& in, int index, Matrix out, float* saved, Arena& arena) const;
   template <class Products>
   void head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
-                     const AttentionGradients& gradients, std::span<float* const> d_parameters, Arena& arena) const;
+                     const AttentionGradients& gradients, const RowGradients& sums, Arena& arena) const;
+  const float* prepare(const AttentionInput& in, int index, Arena& arena) const;
 
   std::vector<KernelParameter> parameters_;
   std::unique_ptr<ScoreActivation> activation_;
+  bool causal_;
 };
 
 }  // namespace lra

@@ -86,9 +86,10 @@ void initialise_parameters(const ModelConfig& config, const ModelPlan& plan, con
     const BlockPlan& block = plan.blocks[layer];
     for (size_t i = 0; i < block.kernel_tensors.size(); ++i) {
       const KernelParameter& parameter = block.kernel->parameters()[i];
-      if (layer == 0 || !parameter.shared) {
-        std::ranges::copy(parameter.init, parameters.begin() + block.kernel_tensors[i]);
-      }
+      if (layer > 0 && parameter.shared) continue;
+      const std::string tensor = name + ".attention.kernel." + parameter.name;
+      Random draw = start.random(tensor);
+      parameter.start(draw, start.values(tensor));
     }
   }
   start.norm("encoder.final_norm");

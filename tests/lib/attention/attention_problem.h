@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -22,29 +23,42 @@ inline constexpr std::array<uint32_t, 2> kKey = {17, 4};
 inline constexpr uint32_t kExample = 5;
 inline constexpr int kLayer = 1;
 
-// Queries, keys and values side by side in one buffer, as the encoder keeps them, and all that goes with them.
+// Queries, keys, values and the layer input in one buffer, rows side by side as the encoder keeps the first three, and
+// all that goes with them. E = H D.
 struct Problem {
   AttentionShape shape;
   AttentionSpec spec;
   int64_t n;
   float dropout;
+  bool training = true;
   Precision precision = Precision::kFloat32;
   const Fork* fork = nullptr;
   std::unique_ptr<AttentionKernel> kernel;
-  std::vector<float> qkv, d_out;
+  std::vector<float> inputs, d_out;  // (N, 4 H D): q, k, v, x; (N, H D)
+  std::vector<int32_t> places;       // with gaps, as of black pixels
   std::vector<std::vector<float>> parameters;
 
   Problem(const std::string& text, int64_t tokens, int heads, int head_dim, float rate, uint64_t seed = 1)
-      : shape{heads, head_dim, 512, heads * head_dim}, spec(parse_attention(text)), n(tokens), dropout(rate) {
+      : shape{heads, head_dim, static_cast<int>(std::max<int64_t>(512, (tokens + 255) / 128 * 128)), heads * head_dim},
+        spec(parse_attention(text)),
+        n(tokens),
+        dropout(rate) {
     kernel = make_attention(spec, shape);
     Random random(seed, RandomStream::kData);
-    const int64_t width = heads * head_dim;
-    qkv.resize(n * 3 * width);
-    d_out.resize(n * width);
-    for (float& x : qkv) x = static_cast<float>(random.normal());
+    inputs.resize(n * 4 * width());
+    d_out.resize(n * width());
+    for (float& x : inputs) x = static_cast<float>(random.normal());
     for (float& x : d_out) x = static_cast<float>(random.normal());
+    int32_t place = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      // Tokens of long sequences stand closely.
+      if (i % 5 == 3 && shape.padded_length - place > n - i) ++place;
+      places.push_back(place++);
+    }
     for (const KernelParameter& parameter : kernel->parameters()) {
-      parameters.push_back(parameter.init);
+      parameters.emplace_back(parameter.size());
+      parameter.start(random, parameters.back());
+      if (!parameter.trained) continue;
       for (float& x : parameters.back()) x += 0.3f * static_cast<float>(random.normal());
     }
   }
@@ -54,14 +68,16 @@ struct Problem {
   AttentionInput input(std::vector<const float*>& pointers) const {
     pointers.clear();
     for (const auto& parameter : parameters) pointers.push_back(parameter.data());
-    const ConstMatrix all(qkv.data(), n, 3 * width());
+    const ConstMatrix all(inputs.data(), n, 4 * width());
     AttentionInput in;
     in.q = all.col_block(0, width());
     in.k = all.col_block(width(), width());
     in.v = all.col_block(2 * width(), width());
+    in.x = all.col_block(3 * width(), width());
+    in.places = places;
     in.parameters = pointers;
-    in.training = true;
-    in.dropout = dropout;
+    in.training = training;
+    in.dropout = kernel->dropout_applies() ? dropout : 0.0f;
     in.dropout_key = kKey;
     in.example = kExample;
     in.layer = kLayer;
@@ -72,7 +88,7 @@ struct Problem {
 };
 
 struct Result {
-  std::vector<float> out, saved, d_qkv;
+  std::vector<float> out, saved, d_inputs;  // d_inputs (N, 4 H D) as the inputs
   std::vector<std::vector<float>> d_parameters;
 };
 
@@ -82,52 +98,74 @@ inline Result run(const Problem& p) {
   const AttentionInput in = p.input(pointers);
   Arena arena;
   r.out.assign(p.n * p.width(), NAN);
-  r.saved.assign(p.kernel->saved_floats(p.n, p.dropout), NAN);
-  r.d_qkv.assign(p.n * 3 * p.width(), NAN);
-  const Matrix out(r.out.data(), p.n, p.width()), all(r.d_qkv.data(), p.n, 3 * p.width());
+  r.saved.assign(p.kernel->saved_floats(p.n, in.dropout), NAN);
+  r.d_inputs.assign(p.n * 4 * p.width(), NAN);
+  const Matrix out(r.out.data(), p.n, p.width()), all(r.d_inputs.data(), p.n, 4 * p.width());
   p.kernel->forward(in, out, r.saved.data(), arena);
   std::vector<float*> d_pointers;
   for (const auto& parameter : p.parameters) r.d_parameters.emplace_back(parameter.size());
-  for (auto& d : r.d_parameters) d_pointers.push_back(d.data());
+  for (size_t i = 0; i < p.parameters.size(); ++i) {
+    d_pointers.push_back(p.kernel->parameters()[i].trained ? r.d_parameters[i].data() : nullptr);
+  }
+  std::vector<float> dx(p.n * p.width());  // without gaps, as in the encoder
   AttentionGradients gradients;
   gradients.d_out = ConstMatrix(p.d_out.data(), p.n, p.width());
   gradients.dq = all.col_block(0, p.width());
   gradients.dk = all.col_block(p.width(), p.width());
   gradients.dv = all.col_block(2 * p.width(), p.width());
+  gradients.dx = Matrix(dx.data(), p.n, p.width());
   gradients.d_parameters = d_pointers;
   p.kernel->backward(in, out, r.saved.data(), gradients, arena);
+  for (int64_t i = 0; i < p.n; ++i) {
+    std::copy_n(gradients.dx.row(i), p.width(), all.row(i) + 3 * p.width());
+  }
   return r;
 }
 
-// The same in double by the reference; storage owns the converted inputs.
+// The same in double by the reference; this owns the converted inputs.
 struct DoubleProblem {
-  std::vector<double> qkv, d_out;
-  ref::AttentionProblem<double> problem;
+  std::vector<double> inputs, d_out;
+  ref::AttentionProblem problem;
+  ref::Reference reference;
 
-  explicit DoubleProblem(const Problem& p) : qkv(p.qkv.begin(), p.qkv.end()), d_out(p.d_out.begin(), p.d_out.end()) {
-    const MatrixView<const double> all(qkv.data(), p.n, 3 * p.width());
+  explicit DoubleProblem(const Problem& p)
+      : inputs(p.inputs.begin(), p.inputs.end()),
+        d_out(p.d_out.begin(), p.d_out.end()),
+        reference(attention_reference(p.spec)) {
+    const MatrixView<const double> all(inputs.data(), p.n, 4 * p.width());
     problem = {p.shape,
                p.spec,
                all.col_block(0, p.width()),
                all.col_block(p.width(), p.width()),
                all.col_block(2 * p.width(), p.width()),
+               all.col_block(3 * p.width(), p.width()),
+               p.places,
                {},
+               p.training,
                {}};
     for (const auto& parameter : p.parameters) problem.parameters.emplace_back(parameter.begin(), parameter.end());
     if (p.dropout > 0 && p.kernel->dropout_applies()) {
-      problem.dropout = [rate = p.dropout](int head, int64_t i, int64_t j) {
+      std::vector<double> factors;  // drawn once: the reference is asked many times
+      for (int head = 0; head < p.shape.heads; ++head) {
         const DropoutKey key{kKey, dropout_site(DropoutSite::kAttention, kLayer, head), kExample};
-        const bool kept = ref::dropout_keeps(key, rate, static_cast<uint32_t>(i), static_cast<uint32_t>(j));
-        return kept ? static_cast<double>(dropout_scale(rate)) : 0.0;
+        for (int64_t at = 0; at < p.n * p.n; ++at) {
+          const bool kept =
+              ref::dropout_keeps(key, p.dropout, static_cast<uint32_t>(at / p.n), static_cast<uint32_t>(at % p.n));
+          factors.push_back(kept ? static_cast<double>(dropout_scale(p.dropout)) : 0.0);
+        }
+      }
+      problem.dropout = [factors = std::move(factors), n = p.n](int head, int64_t i, int64_t j) {
+        return factors[(head * n + i) * n + j];
       };
     }
   }
-};
 
-inline std::vector<float> columns(const std::vector<float>& all, int64_t n, int64_t width, int which) {
-  std::vector<float> part(n * width);
-  for (int64_t i = 0; i < n; ++i) std::copy_n(all.data() + (3 * i + which) * width, width, part.data() + i * width);
-  return part;
-}
+  ref::Row out() const { return reference(problem); }
+  // Σ out d_out, the loss whose gradient d_out is.
+  double loss() const {
+    const ref::Row y = out();
+    return std::inner_product(y.begin(), y.end(), d_out.begin(), 0.0);
+  }
+};
 
 }  // namespace lra

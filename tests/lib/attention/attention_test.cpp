@@ -2,9 +2,9 @@
 // without dropout; the references' backward against central differences; and what a driver must keep.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <tuple>
 
 #include "lib/attention/families.h"
 #include "lib/attention/tile_matmul.h"
@@ -17,62 +17,122 @@
 namespace lra {
 namespace {
 
-const char* const kSpecs[] = {"softmax",
-                              "polynomial:power=1,scale=sqrt,form=quadratic",
-                              "polynomial:power=1,scale=sqrt,form=linear",
-                              "polynomial:power=1,scale=16,gain=1,form=linear",
-                              "polynomial:power=2,scale=n,form=quadratic",
-                              "polynomial:power=2,scale=n,gain=1,form=linear",
-                              "polynomial:power=2,scale=moment,length=max,form=linear",
-                              "polynomial:power=3,scale=16",
-                              "polynomial:power=4,scale=moment",
-                              "polynomial:power=5,scale=sqrt,length=max",
-                              "polynomial:power=6,scale=moment,gain=1",
-                              "polynomial:power=7,scale=n",
-                              "polynomial:power=8,scale=1000"};
+std::vector<std::string> all_specs() {
+  std::vector<std::string> specs;
+  for (const AttentionFamily& family : attention_families()) {
+    specs.insert(specs.end(), family.examples.begin(), family.examples.end());
+  }
+  return specs;
+}
 
-// (spec, tokens, head width, dropout): lengths around a vector, blocks of queries and tiles of keys.
-using Case = std::tuple<const char*, int, int, float>;
+// What of a result is held to the reference: the error allowed to numbers like `wanted`. Scores err by the length of a
+// head; a power multiplies that error, the sums over keys add theirs. Where terms of about 1 cancel (a softmax over one
+// key), what is left of them counts.
+double allowed(const Problem& p, double magnitude) {
+  return tolerance(p.precision == Precision::kFloat32 ? NumberType::kFloat32 : NumberType::kBfloat16,
+                   p.n + 8 * p.shape.head_dim, std::max(magnitude, 1.0));
+}
 
-class AgainstReference : public testing::TestWithParam<Case> {};
+// One number that the loss depends on, in double, and its gradient as computed.
+struct Coordinate {
+  double* at;
+  float gradient;
+  std::string name;
+};
 
-TEST_P(AgainstReference, ForwardAndBackward) {
-  const char* const text = std::get<0>(GetParam());
-  const int n = std::get<1>(GetParam()), d = std::get<2>(GetParam());
-  const float dropout = std::get<3>(GetParam());
-  const Problem p(text, n, 2, d, dropout);
-  const DoubleProblem expected(p);
-  const std::vector<double> out = ref::attention_forward(expected.problem);
-  const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
-  // Scores err by the length of a head; a power multiplies that error, the sums over keys add theirs.
-  const int64_t length = n + 8 * d;
-  const auto compare_on = [&](const std::string& target) {
-    const std::string what = std::string(text) + " N=" + std::to_string(n) + " D=" + std::to_string(d) +
-                             " dropout=" + std::to_string(dropout) + " on " + target;
-    const Result got = run(p);
-    expect_close(got.out, out, tolerance(NumberType::kFloat32, length, largest(out)), what + " out");
-    const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted, const char* name) {
-      // Where terms of about 1 cancel (a softmax over one key), what is left of them counts.
-      const double magnitude = std::max(largest(wanted), 1.0);
-      expect_close(actual, wanted, tolerance(NumberType::kFloat32, length, magnitude), what + " " + name);
-    };
-    compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
-    compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
-    compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
-    for (size_t i = 0; i < gradients.d_parameters.size(); ++i) {
-      compare(got.d_parameters[i], gradients.d_parameters[i], p.kernel->parameters()[i].name.c_str());
+std::vector<Coordinate> coordinates(DoubleProblem& expected, const Problem& p, const Result& got) {
+  std::vector<Coordinate> all;
+  const char* const names[] = {"dq", "dk", "dv", "dx"};
+  for (size_t i = 0; i < expected.inputs.size(); ++i) {
+    const auto column = static_cast<int64_t>(i) % (4 * p.width());
+    all.push_back({&expected.inputs[i], got.d_inputs[i], names[column / p.width()]});
+  }
+  for (size_t t = 0; t < got.d_parameters.size(); ++t) {
+    if (!p.kernel->parameters()[t].trained) continue;
+    for (size_t i = 0; i < got.d_parameters[t].size(); ++i) {
+      all.push_back({&expected.problem.parameters[t][i], got.d_parameters[t][i], p.kernel->parameters()[t].name});
     }
+  }
+  return all;
+}
+
+// The gradient against central differences of the reference's loss: along some random directions through all
+// coordinates, in which a single wrong number shows, and along some coordinates alone.
+void expect_gradient(const Problem& p, const Result& got, int directions, int singles, const std::string& what) {
+  DoubleProblem expected(p);
+  const std::vector<Coordinate> all = coordinates(expected, p, got);
+  std::vector<double> start;
+  double largest_gradient = 0.0;
+  for (const Coordinate& c : all) {
+    start.push_back(*c.at);
+    ASSERT_TRUE(std::isfinite(c.gradient)) << what << " " << c.name;
+    largest_gradient = std::max(largest_gradient, std::abs(static_cast<double>(c.gradient)));
+  }
+  Random random(7, RandomStream::kData);
+  const double h = 1e-6;
+  const auto slope = [&](const std::vector<std::pair<size_t, double>>& direction) {
+    for (const auto& [i, step] : direction) *all[i].at = start[i] + h * step;
+    const double above = expected.loss();
+    for (const auto& [i, step] : direction) *all[i].at = start[i] - h * step;
+    const double below = expected.loss();
+    for (const auto& [i, step] : direction) *all[i].at = start[i];
+    return (above - below) / (2 * h);
   };
-  if (n < 200) {
-    for_each_target(compare_on);
-  } else {  // tiles are cut alike on all of them, and the plain ones take seconds
-    compare_on("the best instruction set");
+  for (int number = 0; number < directions; ++number) {
+    std::vector<std::pair<size_t, double>> direction;
+    double along = 0.0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      direction.emplace_back(i, random.normal());
+      along += direction.back().second * all[i].gradient;
+    }
+    // Errors of the entries add up like a random walk.
+    const double limit = allowed(p, largest_gradient) * std::sqrt(static_cast<double>(all.size()));
+    ASSERT_NEAR(along, slope(direction), limit) << what << " direction " << number;
+  }
+  for (int number = 0; number < singles; ++number) {
+    const size_t i = singles >= std::ssize(all) ? static_cast<size_t>(number) % all.size()
+                                                : random.below(static_cast<uint32_t>(all.size()));
+    ASSERT_NEAR(all[i].gradient, slope({{i, 1.0}}), allowed(p, largest_gradient))
+        << what << " " << all[i].name << " entry " << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, AgainstReference,
-                         testing::Combine(testing::ValuesIn(kSpecs), testing::Values(1, 15, 97, 530),
-                                          testing::Values(5, 32), testing::Values(0.0f, 0.3f)));
+void expect_reference(const Problem& p, int directions, int singles, const std::string& target) {
+  const std::string what = p.spec.canonical() + " N=" + std::to_string(p.n) + " D=" + std::to_string(p.shape.head_dim) +
+                           " dropout=" + std::to_string(p.dropout) + (p.training ? "" : " evaluation") + " on " +
+                           target;
+  const Result got = run(p);
+  const std::vector<double> out = DoubleProblem(p).out();
+  expect_close(got.out, out, allowed(p, largest(out)), what + " out");
+  expect_gradient(p, got, directions, singles, what);
+}
+
+class AgainstReference : public testing::TestWithParam<std::string> {};
+
+// Lengths around a vector, blocks of queries and tiles of keys.
+TEST_P(AgainstReference, ForwardAndBackward) {
+  const std::string& spec = GetParam();
+  const auto on_each_target = [&](const Problem& p, int directions, int singles) {
+    for_each_target([&](const std::string& target) { expect_reference(p, directions, singles, target); });
+  };
+  on_each_target(Problem(spec, 1, 2, 5, 0.0f), 1, 40);
+  on_each_target(Problem(spec, 15, 2, 3, 0.0f), 1, 0);
+  on_each_target(Problem(spec, 67, 1, 32, 0.3f), 2, 0);
+  // Tiles are cut alike on all instruction sets.
+  expect_reference(Problem(spec, 15, 2, 3, 0.0f), 2, 400, "the best instruction set");
+  expect_reference(Problem(spec, 530, 2, 8, 0.0f), 3, 4, "the best instruction set");
+  expect_reference(Problem(spec, 530, 1, 8, 0.3f), 3, 4, "the best instruction set");
+  Problem evaluation(spec, 40, 2, 8, 0.0f);
+  evaluation.training = false;
+  expect_reference(evaluation, 1, 0, "the best instruction set");
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, AgainstReference, testing::ValuesIn(all_specs()), [](const auto& info) {
+  std::string name = parse_attention(info.param).slug();
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+});
 
 // The products in bfloat16; its tolerance is that of rounded weights, which large powers of scores multiply.
 TEST(Bfloat16, AgreesWithReference) {
@@ -84,65 +144,104 @@ TEST(Bfloat16, AgreesWithReference) {
           if (n > 500 && (d == 5 || dropout == 0.0f)) continue;
           Problem p(text, n, 2, d, dropout);
           p.precision = Precision::kBfloat16;
-          const Result got = run(p);
-          const DoubleProblem expected(p);
-          const auto gradients = ref::attention_backward(expected.problem, {expected.d_out.data(), n, p.width()});
-          const auto compare = [&](const std::vector<float>& actual, const std::vector<double>& wanted,
-                                   const char* name) {
-            const double magnitude = std::max(largest(wanted), 1.0);
-            expect_close(actual, wanted, tolerance(NumberType::kBfloat16, n, magnitude),
-                         std::string(text) + " N=" + std::to_string(n) + " " + name);
-          };
-          compare(got.out, ref::attention_forward(expected.problem), "out");
-          compare(columns(got.d_qkv, n, p.width(), 0), gradients.dq, "dq");
-          compare(columns(got.d_qkv, n, p.width(), 1), gradients.dk, "dk");
-          compare(columns(got.d_qkv, n, p.width(), 2), gradients.dv, "dv");
+          expect_reference(p, 1, 12, "AVX-512 BF16");
         }
       }
     }
   }
 }
 
-// d(sum of out * d_out) by central differences in double.
-TEST(AttentionReference, BackwardIsTheDerivativeOfForward) {
-  for (const char* text : kSpecs) {
-    for (const float dropout : {0.0f, 0.3f}) {
-      const Problem p(text, 9, 2, 3, dropout);
-      DoubleProblem problem(p);
-      const auto loss = [&] {
-        const std::vector<double> out = ref::attention_forward(problem.problem);
-        return std::inner_product(out.begin(), out.end(), problem.d_out.begin(), 0.0);
-      };
-      const auto gradients = ref::attention_backward(problem.problem, {problem.d_out.data(), p.n, p.width()});
-      const auto slope = [&](double& x) {
-        const double h = 1e-5, start = x;
-        x = start + h;
-        const double above = loss();
-        x = start - h;
-        const double below = loss();
-        x = start;
-        return (above - below) / (2 * h);
-      };
-      const std::vector<double>* parts[] = {&gradients.dq, &gradients.dk, &gradients.dv};
-      for (int64_t i = 0; i < p.n; ++i) {
-        for (int64_t c = 0; c < 3 * p.width(); ++c) {
-          const double wanted = slope(problem.qkv[i * 3 * p.width() + c]);
-          const double got = (*parts[c / p.width()])[i * p.width() + c % p.width()];
-          ASSERT_NEAR(got, wanted, 1e-7 * std::max(1.0, std::abs(wanted))) << text << " row " << i << " column " << c;
-        }
+// Row i of a causal variant knows tokens 0 … i alone.
+TEST(Causal, DoesNotSeeTheFuture) {
+  for (const AttentionFamily& family : attention_families()) {
+    if (!family.causal) continue;
+    for (const int64_t n : {20, 600}) {
+      const std::string spec = family.name + ":causal=1";
+      Problem p(spec, n, 2, 8, 0.0f);
+      const Result before = run(p);
+      const int64_t cut = n * 2 / 3;
+      for (int64_t i = cut; i < n; ++i) {
+        for (int64_t c = 0; c < 4 * p.width(); ++c) p.inputs[i * 4 * p.width() + c] += 1.0f;
       }
-      for (size_t i = 0; i < problem.problem.parameters.size(); ++i) {
-        for (size_t c = 0; c < problem.problem.parameters[i].size(); ++c) {
-          const double wanted = slope(problem.problem.parameters[i][c]);
-          ASSERT_NEAR(gradients.d_parameters[i][c], wanted, 1e-7 * std::max(1.0, std::abs(wanted))) << text;
+      const Result after = run(p);
+      EXPECT_TRUE(std::equal(before.out.begin(), before.out.begin() + cut * p.width(), after.out.begin())) << spec;
+      EXPECT_NE(before.out, after.out) << spec;
+    }
+  }
+}
+
+// visit_weights gives the P whose product with V the output is.
+TEST(Weights, AreThoseOfTheOutput) {
+  for (const AttentionFamily& family : attention_families()) {
+    if (family.finish) continue;
+    for (const std::string& text : family.examples) {
+      Problem p(text, 30, 2, 8, 0.0f);
+      p.training = false;
+      if (!p.kernel->has_weights() || p.spec.xsa) continue;
+      std::vector<const float*> pointers;
+      Arena arena;
+      ref::Row out(p.n * p.width(), 0.0);
+      p.kernel->visit_weights(p.input(pointers), arena, [&](const WeightRow& row) {
+        ASSERT_EQ(std::ssize(row.weights), p.spec.flag("causal") ? row.query + 1 : p.n);
+        for (size_t j = 0; j < row.weights.size(); ++j) {
+          for (int64_t c = row.head * 8; c < (row.head + 1) * 8; ++c) {
+            out[row.query * p.width() + c] +=
+                static_cast<double>(row.weights[j]) * p.inputs[j * 4 * p.width() + 2 * p.width() + c];
+          }
         }
+      });
+      const ref::Row wanted = DoubleProblem(p).out();
+      std::vector<float> got(out.begin(), out.end());
+      expect_close(got, wanted, allowed(p, largest(wanted)), text);
+    }
+  }
+}
+
+// The Jacobian of a row of weights by its scores against central differences of the reference: keys and values along
+// the axes make entry j of the query a multiple of score j, and entry j of the output weight j.
+TEST(Weights, JacobianSquares) {
+  for (const AttentionFamily& family : attention_families()) {
+    if (family.finish) continue;
+    for (const std::string& text : family.examples) {
+      constexpr int64_t kTokens = 9, kDim = 12;
+      Problem p(text, kTokens, 1, kDim, 0.0f);
+      p.training = false;
+      if (!p.kernel->has_weights() || p.spec.xsa || !family.scores_are_dot_products(p.spec)) continue;
+      for (int64_t i = 0; i < kTokens; ++i) {
+        float* row = p.inputs.data() + i * 4 * kDim;
+        std::fill(row + kDim, row + 3 * kDim, 0.0f);
+        row[kDim + i] = 3.0f, row[2 * kDim + i] = 1.0f;
       }
+      DoubleProblem expected(p);
+      std::vector<const float*> pointers;
+      Arena arena;
+      int compared = 0;
+      p.kernel->visit_weights(p.input(pointers), arena, [&](const WeightRow& row) {
+        if (!row.jacobian_square.has_value()) return;
+        double sum = 0.0;
+        for (size_t j = 0; j < row.weights.size(); ++j) {
+          double& q = expected.inputs[row.query * 4 * kDim + j];
+          const double start = q, h = 1e-6, scores_per_q = row.scores[j] / start;
+          q = start + h;
+          const ref::Row above = expected.out();
+          q = start - h;
+          const ref::Row below = expected.out();
+          q = start;
+          for (size_t k = 0; k < row.weights.size(); ++k) {
+            const double slope = (above[row.query * kDim + k] - below[row.query * kDim + k]) / (2 * h * scores_per_q);
+            sum += slope * slope;
+          }
+        }
+        EXPECT_NEAR(*row.jacobian_square, sum, 1e-4 * std::max(sum, 1e-2)) << text << " row " << row.query;
+        ++compared;
+      });
+      EXPECT_EQ(compared, family.jacobian ? kTokens : 0) << text;
     }
   }
 }
 
 TEST(AttentionDriver, NoTokens) {
-  for (const char* text : kSpecs) {
+  for (const std::string& text : all_specs()) {
     const Problem p(text, 0, 2, 8, 0.1f);
     const Result r = run(p);
     EXPECT_TRUE(r.out.empty());
@@ -153,9 +252,8 @@ TEST(AttentionDriver, NoTokens) {
 }
 
 TEST(AttentionDriver, SameBitsWithAndWithoutSavingAndOnDirtyScratch) {
-  for (const char* text :
-       {"softmax", "polynomial", "polynomial:power=1,form=linear", "polynomial:power=2,form=linear"}) {
-    const Problem p(text, 600, 2, 32, 0.1f);
+  for (const std::string& text : all_specs()) {
+    const Problem p(text, 600, 2, 8, 0.1f);
     const Result first = run(p);
     std::vector<const float*> pointers;
     const AttentionInput in = p.input(pointers);
@@ -184,34 +282,41 @@ class BackwardsFork final : public Fork {
 
 TEST(AttentionDriver, SameBitsInParts) {
   const BackwardsFork fork;
-  for (const char* text : {"softmax", "polynomial:power=3,scale=sqrt,gain=1", "polynomial:power=1,gain=1,form=linear",
-                           "polynomial:power=2,gain=1,form=linear"}) {
-    for (const Precision precision : {Precision::kFloat32, Precision::kBfloat16}) {
-      if (precision == Precision::kBfloat16 && !bfloat16_supported()) continue;
-      for (const int64_t n : {0, 1, 100, 1100, 8200}) {  // the last: masks are not saved, more tiles than a group
-        if (n > 1100 && (std::string(text) == "softmax" || precision == Precision::kBfloat16)) continue;
-        Problem p(text, n, 2, 8, 0.1f);
-        p.precision = precision;
-        const Result whole = run(p);
-        p.fork = &fork;
-        const Result parts = run(p);
-        EXPECT_EQ(parts.out, whole.out) << text << " N=" << n;
-        EXPECT_EQ(parts.d_qkv, whole.d_qkv) << text << " N=" << n;
-        EXPECT_EQ(parts.d_parameters, whole.d_parameters) << text << " N=" << n;
-      }
+  const auto compare = [&](Problem& p) {
+    const Result whole = run(p);
+    p.fork = &fork;
+    const Result parts = run(p);
+    EXPECT_EQ(parts.out, whole.out) << p.spec.canonical() << " N=" << p.n;
+    EXPECT_EQ(parts.d_inputs, whole.d_inputs) << p.spec.canonical() << " N=" << p.n;
+    EXPECT_EQ(parts.d_parameters, whole.d_parameters) << p.spec.canonical() << " N=" << p.n;
+  };
+  for (const std::string& text : all_specs()) {
+    for (const int64_t n : {0, 1, 100, 600}) {
+      Problem p(text, n, 2, 8, 0.1f);
+      compare(p);
     }
   }
+  for (const char* text : {"softmax", "polynomial:power=3,scale=sqrt,gain=1"}) {
+    for (const int64_t n : {0, 1, 100, 1100}) {
+      if (!bfloat16_supported()) continue;
+      Problem p(text, n, 2, 8, 0.1f);
+      p.precision = Precision::kBfloat16;
+      compare(p);
+    }
+  }
+  Problem many("polynomial:power=3,scale=sqrt,gain=1", 8200, 2, 8,
+               0.1f);  // masks are not saved, more tiles than a group
+  compare(many);
 }
 
 // A score far from the others must not overflow softmax or lose its row.
 TEST(Softmax, LargeScores) {
   Problem p("softmax", 70, 1, 4, 0.0f);
-  for (float& x : p.qkv) x *= 100.0f;
+  for (float& x : p.inputs) x *= 100.0f;
   const Result got = run(p);
-  const DoubleProblem expected(p);
-  const std::vector<double> out = ref::attention_forward(expected.problem);
+  const std::vector<double> out = DoubleProblem(p).out();
   for (size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(got.out[i], out[i], 0.05 * largest(out));
-  for (const float x : got.d_qkv) ASSERT_TRUE(std::isfinite(x));
+  for (const float x : got.d_inputs) ASSERT_TRUE(std::isfinite(x));
 }
 
 // polynomial:power=2,scale=n as a family that asks for whole rows.
@@ -221,16 +326,16 @@ class WholeRows final : public ScoreActivation {
   int statistics() const override { return 1; }
   void forward(const ScoreTile& tile, float*, float*) const override {
     EXPECT_EQ(tile.key, 0);
-    EXPECT_EQ(tile.s.cols, tile.keys);
+    EXPECT_EQ(tile.s.cols, tile.tokens);
     for_each_entry(
         tile, [](float& x, bool kept, float) { x = kept ? x * x : 0.0f; }, tile.s);
   }
   void forward_end(const ScoreTile& rows, float* statistics) const override {
-    std::fill_n(statistics, rows.s.rows, 1.0f / static_cast<float>(rows.keys));
+    std::fill_n(statistics, rows.s.rows, 1.0f / static_cast<float>(rows.tokens));
   }
   void backward(const ScoreTile& tile, const float*, const float*, Matrix gradients,
-                std::span<float* const>) const override {
-    EXPECT_EQ(tile.s.cols, tile.keys);
+                const RowGradients&) const override {
+    EXPECT_EQ(tile.s.cols, tile.tokens);
     for_each_entry(
         tile,
         [](float& x, bool kept, float& g) {
@@ -238,6 +343,9 @@ class WholeRows final : public ScoreActivation {
           x *= kept ? x : 0.0f;
         },
         gradients);
+  }
+  std::optional<double> jacobian_square(const ScoreTile&, int64_t, const float*, const float*) const override {
+    return std::nullopt;
   }
 
  private:
@@ -265,7 +373,7 @@ TEST(AttentionDriver, WholeRowsGiveWhatPiecesGive) {
         expect_close(actual, expected, tolerance(NumberType::kFloat32, n, std::max(largest(expected), 1.0)), name);
       };
       compare(whole.out, pieces.out, "out");
-      compare(whole.d_qkv, pieces.d_qkv, "d_qkv");
+      compare(whole.d_inputs, pieces.d_inputs, "d_inputs");
     }
   }
 }

@@ -98,7 +98,7 @@ TEST(PolynomialLinear, GivesWhatTheQuadraticFormGives) {
           expect_close(a, expected, tolerance(NumberType::kFloat32, n + 8 * d, magnitude), spec + " " + what);
         };
         compare(got.out, wanted.out, "out");
-        compare(got.d_qkv, wanted.d_qkv, "d_qkv");
+        compare(got.d_inputs, wanted.d_inputs, "d_inputs");
         for (size_t i = 0; i < wanted.d_parameters.size(); ++i) {
           compare(got.d_parameters[i], wanted.d_parameters[i], "gain");
         }
@@ -125,7 +125,7 @@ TEST(PolynomialLinear, LeavesNoPlaceForDropout) {
     EXPECT_EQ(with.kernel->form(true, 0.1f), "linear");
     EXPECT_EQ(with.kernel->form(false, 0.0f), "linear");
     EXPECT_EQ(run(with).out, run(without).out);
-    EXPECT_EQ(run(with).d_qkv, run(without).d_qkv);
+    EXPECT_EQ(run(with).d_inputs, run(without).d_inputs);
   }
   EXPECT_TRUE(kernel_of("polynomial:power=1,form=quadratic")->dropout_applies());
   EXPECT_TRUE(kernel_of("polynomial:power=1")->dropout_applies());
@@ -159,7 +159,7 @@ TEST(PolynomialAuto, TakesTheCheaperFormWhereItIsExact) {
         const std::string what = spec + " N=" + std::to_string(n) + " dropout=" + std::to_string(dropout);
         const Result got = run(chosen), wanted = run(expected);
         EXPECT_EQ(got.out, wanted.out) << what;
-        EXPECT_EQ(got.d_qkv, wanted.d_qkv) << what;
+        EXPECT_EQ(got.d_inputs, wanted.d_inputs) << what;
         EXPECT_NE(got.out, run(other).out) << what;
         EXPECT_EQ(chosen.kernel->saved_floats(n, dropout), expected.kernel->saved_floats(n, dropout)) << what;
         for (const bool training : {false, true}) {
@@ -186,7 +186,10 @@ TEST(PolynomialAuto, KeepsTheGain) {
   const std::unique_ptr<AttentionKernel> kernel = kernel_of("polynomial:power=1,gain=1");
   ASSERT_EQ(kernel->parameters().size(), 1u);
   EXPECT_EQ(kernel->parameters()[0].name, "gain");
-  EXPECT_EQ(kernel->parameters()[0].init, std::vector<float>(2, 1.0f));
+  std::vector<float> gain(kernel->parameters()[0].size());
+  Random random(1, RandomStream::kInit);
+  kernel->parameters()[0].start(random, gain);
+  EXPECT_EQ(gain, std::vector<float>(2, 1.0f));
 }
 
 }  // namespace
