@@ -78,6 +78,22 @@ const std::vector<AttentionFamily>& attention_families() {
     for (const auto& list : {
              softmax_families(),
              polynomial_families(),
+             sigmoid_families(),
+             relu_n_families(),
+             ssmax_families(),
+             softmax_sink_families(),
+             sigsoftmax_families(),
+             softpick_families(),
+             gd_softmax_families(),
+             adaptive_temp_families(),
+             self_adjusted_families(),
+             periodic_families(),
+             entmax_families(),
+             prox_max_families(),
+             mos_families(),
+             fox_families(),
+             nap_families(),
+             inline_families(),
          }) {
       for (AttentionFamily family : list) {
         if (family.causal) {
