@@ -20,8 +20,8 @@ struct ColourScale {
   Colour colour(double value) const;  // grey of NaN: no entry
 };
 
-// Largest side of a map in a drawing, in pixels; smaller ones are enlarged by whole pixels.
-inline constexpr int kMapSide = 512;
+// Values a side that a drawing has room for; maps of up to half of it are enlarged by whole pixels.
+inline constexpr int kMapSide = 640;
 
 // title: lines above the map, the first one larger.
 Canvas draw_map(const AttentionMap& map, const std::vector<std::string>& title);
