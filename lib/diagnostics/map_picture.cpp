@@ -156,7 +156,7 @@ Canvas draw_map(const AttentionMap& map, const std::vector<std::string>& title) 
 }
 
 Canvas draw_sheet(const std::vector<SheetRow>& rows, const std::string& title) {
-  constexpr int kTile = 160, kLine = 11;
+  constexpr int kTile = 176, kLine = 11;
   check(!rows.empty() && std::ssize(rows) <= kMostSheetRows, "a sheet of {} rows", rows.size());
   size_t columns = 0;
   int label = 0;
