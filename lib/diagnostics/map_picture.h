@@ -32,7 +32,7 @@ struct SheetRow {
   std::vector<AttentionMap> maps;
 };
 
-inline constexpr int kMostSheetRows = 80, kMostSheetColumns = 90;
+inline constexpr int kMostSheetRows = 80, kMostSheetColumns = 64;
 
 Canvas draw_sheet(const std::vector<SheetRow>& rows, const std::string& title);
 

@@ -38,13 +38,14 @@ class ExampleSums final : public AttentionObserver {
 
   int sequences() const { return sequences_; }
   size_t index(int sequence, int layer, int head) const {
-    return static_cast<size_t>((sequence * layers_ + layer) * heads_ + head);
+    return (static_cast<size_t>(sequence) * layers_ + static_cast<size_t>(layer)) * heads_ + static_cast<size_t>(head);
   }
   const MatrixSums& matrix(size_t i) const { return matrices_[i]; }
   double score_gradient_square(size_t i) const { return gradient_squares_[i]; }
 
  private:
-  int sequences_ = 0, layers_ = 0, heads_ = 0;
+  int sequences_ = 0;
+  size_t layers_ = 0, heads_ = 0;
   std::vector<MatrixSums> matrices_;
   std::vector<double> gradient_squares_;
 };

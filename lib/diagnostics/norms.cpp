@@ -36,15 +36,15 @@ void MatrixSums::add(const WeightRow& row) {
 
 ExampleSums::ExampleSums(int sequences, int layers, int heads)
     : sequences_(sequences),
-      layers_(layers),
-      heads_(heads),
-      matrices_(static_cast<size_t>(sequences * layers * heads)),
+      layers_(static_cast<size_t>(layers)),
+      heads_(static_cast<size_t>(heads)),
+      matrices_(static_cast<size_t>(sequences) * layers_ * heads_),
       gradient_squares_(matrices_.size(), kUntouched) {}
 
 void ExampleSums::attention(const AttentionKernel& kernel, const AttentionInput& in, Arena& arena) {
   if (!kernel.has_weights()) return;
   const size_t first = index(static_cast<int>(in.example), in.layer, 0);
-  for (int head = 0; head < heads_; ++head) matrices_[first + static_cast<size_t>(head)].tokens = in.q.rows;
+  for (size_t head = 0; head < heads_; ++head) matrices_[first + head].tokens = in.q.rows;
   kernel.visit_weights(in, arena,
                        [&](const WeightRow& row) { matrices_[first + static_cast<size_t>(row.head)].add(row); });
 }
