@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cxxopts.hpp>
 #include <numeric>
 
 #include "benchmarks/fma_peak.h"
 #include "benchmarks/step_bench.h"
+#include "benchmarks/variants_bench.h"
 #include "lib/attention/registry.h"
 #include "lib/util/build_info.h"
 #include "lib/util/cpu.h"
+#include "lib/util/files.h"
 #include "lib/util/program.h"
 #include "tasks/all_tasks.h"
 
@@ -17,11 +20,14 @@ namespace lra {
 namespace {
 
 constexpr const char* kExamples = R"(
-What to measure: peak | train | eval
+What to measure: peak | train | eval | variants
+variants: training steps of every attention variant (or of the --attention given, repeatable) relative to softmax at
+each of --lengths. Batch: one example a thread unless said. Memory: the most scratch in use while an example is trained.
 
 Examples:
   lra-bench train --attention softmax --length 2048 --threads 2
   lra-bench eval --task retrieval --attention polynomial:power=1,scale=sqrt --batch-size 8 --json
+  lra-bench variants --threads 2 --output variants.json --plot variants.svg
 )";
 
 // Recipe fields that have an option of their own.
@@ -30,8 +36,8 @@ const char* const kDirectFields[] = {"batch_size", "layers", "heads", "dim", "hi
 cxxopts::Options make_options() {
   cxxopts::Options options("lra-bench",
                            "Speed and memory of training and evaluation steps, against this machine's FMA peak.");
-  options.positional_help("peak|train|eval").set_width(100);
-  options.add_options("What")("mode", "peak, train or eval", cxxopts::value<std::string>())(
+  options.positional_help("peak|train|eval|variants").set_width(100);
+  options.add_options("What")("mode", "peak, train, eval or variants", cxxopts::value<std::string>())(
       "task", "whose sizes to take: listops, text, retrieval, image or pathfinder",
       cxxopts::value<std::string>()->default_value("listops"))("attention", "attention spec; list prints all",
                                                                cxxopts::value<std::string>()->default_value("softmax"))(
@@ -49,6 +55,10 @@ cxxopts::Options make_options() {
       "precision", "float32 or bfloat16", cxxopts::value<std::string>()->default_value("float32"))(
       "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
       "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))(
+      "lengths", "variants: tokens an example, with commas (default: 1024,2048,4096)", cxxopts::value<std::string>())(
+      "quick", "variants: short lengths and times, to see that all works")(
+      "output", "variants: write all rows into this JSON file", cxxopts::value<std::string>())(
+      "plot", "variants: draw the relative times into this SVG file", cxxopts::value<std::string>())(
       "profile", "also where the time goes, in shares of all threads' time")("json", "print one JSON object");
   options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
   options.parse_positional({"mode"});
@@ -64,10 +74,13 @@ T number(const cxxopts::ParseResult& arguments, const std::string& option, doubl
   return value;
 }
 
-Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task) {
+constexpr double kMostTokens = 1048576;
+
+// length: 0 for the recipe's own.
+Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task, int64_t length) {
   Recipe recipe = load_recipe(arguments["recipe"].as<std::string>(), task);
-  if (arguments.count("length") != 0) {
-    recipe.max_length = number<int64_t>(arguments, "length", 1, 1048576);
+  if (length != 0) {
+    recipe.max_length = length;
     recipe.padded_length = 0;
   }
   const auto items =
@@ -120,6 +133,85 @@ void print_step(const std::string& mode, const std::string& task, const std::str
   }
 }
 
+// The numbers of "1024,2048".
+std::vector<int64_t> lengths_of(const std::string& text) {
+  std::vector<int64_t> lengths;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    int64_t& length = lengths.emplace_back();
+    parse_field(Field{.name = "lengths", .least = 1, .most = kMostTokens}, "--lengths", text.substr(begin, end - begin),
+                length);
+    begin = end + 1;
+  }
+  return lengths;
+}
+
+std::string ratio_text(double ratio) { return fmt::format("{:.2f}x", ratio); }
+
+void run_variants(const cxxopts::ParseResult& arguments, const TaskFacts& facts, VariantsSettings settings,
+                  const std::string& precision) {
+  const bool quick = arguments.count("quick") != 0;
+  const std::string lengths = arguments.count("lengths") != 0 ? arguments["lengths"].as<std::string>()
+                              : quick                         ? "128,256"
+                                                              : "1024,2048,4096";
+  if (quick && arguments.count("seconds") == 0) settings.seconds = 0.05;
+  if (quick && arguments.count("repeats") == 0) settings.repeats = 3;
+  for (const cxxopts::KeyValue& argument : arguments.arguments()) {
+    if (argument.key() == "attention") settings.attentions.push_back(argument.value());
+  }
+  if (settings.attentions.empty()) settings.attentions = all_variants();
+  for (const std::string& attention : settings.attentions) parse_attention(attention);  // before anything is timed
+  std::vector<Recipe> recipes;
+  for (const int64_t length : lengths_of(lengths)) {
+    recipes.push_back(make_recipe(arguments, facts, length));
+    if (arguments.count("batch-size") == 0) recipes.back().batch_size = settings.threads;
+  }
+  const bool json = arguments.count("json") != 0;
+  std::vector<VariantResult> results;
+  for (const Recipe& recipe : recipes) {
+    if (!json) {
+      fmt::print("{:<34}{:>8}{:>11}{:>9}{:>12}{:>9}{:>10}{:>9}\n",
+                 fmt::format("training, {} tokens", recipe.max_length), "batch", "ms/sample", "relative", "GFLOP",
+                 "relative", "scratch", "relative");
+    }
+    bench_variants(recipe, facts, settings, [&](const VariantResult& r) {
+      results.push_back(r);
+      if (json) return;
+      if (!r.error.empty()) {
+        fmt::print("{:<34}  {}\n", r.attention, r.error);
+      } else {
+        fmt::print("{:<34}{:>8}{:>11.3f}{:>9}{:>12.3f}{:>9}{:>7.1f} MB{:>9}\n", r.attention, recipe.batch_size,
+                   r.ms_per_sample, ratio_text(r.relative_time), r.flops_per_sample * 1e-9,
+                   ratio_text(r.relative_flops), static_cast<double>(r.scratch_bytes) * 1e-6,
+                   ratio_text(r.relative_scratch));
+      }
+      std::fflush(stdout);
+    });
+  }
+  Json rows = Json::array();
+  for (const VariantResult& result : results) rows.push_back(to_json(result));
+  const Recipe& recipe = recipes.front();
+  const Json document = {{"mode", "variants"},
+                         {"task", facts.name},
+                         {"batch_size", recipe.batch_size},
+                         {"threads", settings.threads},
+                         {"precision", precision},
+                         {"dropout", recipe.dropout},
+                         {"attention_dropout", recipe.attention_dropout},
+                         {"cpu", cpu_name()},
+                         {"instruction_set", instruction_set()},
+                         {"rows", rows}};
+  if (json) fmt::print("{}\n", dump_json(document));
+  if (arguments.count("output") != 0) {
+    write_file_atomic(arguments["output"].as<std::string>(), dump_json(document, 1) + "\n");
+  }
+  if (arguments.count("plot") != 0) {
+    const std::string title = fmt::format("Training step of {} relative to softmax, {} thread{} of {}", facts.name,
+                                          settings.threads, settings.threads == 1 ? "" : "s", cpu_name());
+    write_file_atomic(arguments["plot"].as<std::string>(), plot_variants(results, title));
+  }
+}
+
 int run(int argc, char** argv) {
   cxxopts::Options options = make_options();
   const cxxopts::ParseResult arguments = options.parse(argc, argv);
@@ -137,7 +229,7 @@ int run(int argc, char** argv) {
     fmt::print("{}", attention_list());
     return 0;
   }
-  if (arguments.count("mode") == 0) throw UsageError("say what to measure: peak, train or eval");
+  if (arguments.count("mode") == 0) throw UsageError("say what to measure: peak, train, eval or variants");
   const std::string mode = arguments["mode"].as<std::string>();
   const int threads = static_cast<int>(number<int64_t>(arguments, "threads", 1, 4096));
   const double seconds = number<double>(arguments, "seconds", 0.01, 3600);
@@ -156,14 +248,30 @@ int run(int argc, char** argv) {
     }
     return 0;
   }
-  if (mode != "train" && mode != "eval") throw UsageError("'{}': want peak, train or eval", mode);
+  const bool variants = mode == "variants";
+  if (mode != "train" && mode != "eval" && !variants) {
+    throw UsageError("'{}': want peak, train, eval or variants", mode);
+  }
+  for (const char* option : {"lengths", "quick", "output", "plot"}) {
+    if (!variants && arguments.count(option) != 0) throw UsageError("--{}: only with variants", option);
+  }
+  for (const char* option : {"length", "profile"}) {
+    if (variants && arguments.count(option) != 0) throw UsageError("--{}: not with variants", option);
+  }
   const std::string precision_name = arguments["precision"].as<std::string>();
   const Precision precision = precision_named(precision_name);
   if (precision == Precision::kFloat32 && precision_name != "float32") {
     throw UsageError("--precision {}: must be float32 or bfloat16", precision_name);
   }
   const TaskFacts facts = make_task("--task", arguments["task"].as<std::string>())->facts();
-  const Recipe recipe = make_recipe(arguments, facts);
+  const int repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));
+  if (variants) {
+    run_variants(arguments, facts, {{}, threads, seconds, repeats, precision}, precision_name);
+    return 0;
+  }
+  const int64_t length =
+      arguments.count("length") != 0 ? number<int64_t>(arguments, "length", 1, kMostTokens) : int64_t{0};
+  const Recipe recipe = make_recipe(arguments, facts, length);
   StepBenchSettings settings;
   settings.training = mode == "train";
   settings.attention = attention;
@@ -171,7 +279,7 @@ int run(int argc, char** argv) {
   settings.profile = arguments.count("profile") != 0;
   settings.threads = threads;
   settings.seconds = seconds;
-  settings.repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));
+  settings.repeats = repeats;
   const StepBenchResult result = bench_step(recipe, facts, settings);
   print_step(mode, facts.name, parse_attention(attention).canonical(), recipe, precision_name, threads, result, json);
   return 0;

@@ -64,17 +64,34 @@ std::vector<double> time_calls(const StepBenchSettings& settings, const std::fun
 
 }  // namespace
 
-StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
-  const ModelConfig config = model_config(recipe, task, parse_attention(settings.attention).canonical());
-  Classifier model(config, settings.precision);
-  model.initialise(0);
-  const SyntheticSource data(recipe.batch_size, config);
-  TrainerSettings trainer_settings;
-  trainer_settings.schedule = {"constant", 1e-6, 1 << 30, 0};  // small: the losses stay where they start
-  trainer_settings.batch_size = static_cast<int>(recipe.batch_size);
-  trainer_settings.shuffled = false;
-  Trainer trainer(model, data, trainer_settings);
+struct StepRunner::State {
+  State(const ModelConfig& config, Precision precision, int64_t batch_size)
+      : model(config, precision), data(batch_size, config) {
+    model.initialise(0);
+    TrainerSettings settings;
+    settings.schedule = {"constant", 1e-6, 1 << 30, 0};  // small: the losses stay where they start
+    settings.batch_size = static_cast<int>(batch_size);
+    settings.shuffled = false;
+    trainer = std::make_unique<Trainer>(model, data, settings);
+  }
 
+  Classifier model;
+  SyntheticSource data;
+  std::unique_ptr<Trainer> trainer;
+};
+
+StepRunner::StepRunner(const Recipe& recipe, const TaskFacts& task, const std::string& attention, Precision precision)
+    : state_(std::make_unique<State>(model_config(recipe, task, parse_attention(attention).canonical()), precision,
+                                     recipe.batch_size)) {}
+
+StepRunner::~StepRunner() = default;
+void StepRunner::train() { state_->trainer->step(); }
+void StepRunner::evaluate() { lra::evaluate(state_->model, state_->data, {}); }
+const Classifier& StepRunner::model() const { return state_->model; }
+Example StepRunner::example() const { return state_->data.get(0); }
+
+StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
+  StepRunner runner(recipe, task, settings.attention, settings.precision);
   StepBenchResult result;
   result.peak_gflops = measure_fma_peak(settings.threads);
   Threads threads(settings.threads);
@@ -82,9 +99,9 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
   threads.run([&] {
     seconds = time_calls(settings, [&] {
       if (settings.training) {
-        trainer.step();
+        runner.train();
       } else {
-        evaluate(model, data, {});
+        runner.evaluate();
       }
     });
   });
@@ -100,8 +117,9 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
   result.repeats = static_cast<int>(seconds.size());
   result.ms_per_sample = median * 1e3;
   result.ms_per_sample_min = seconds.front() / samples * 1e3;
-  result.flops_per_sample = model.flops(data.get(0), settings.training, false);
-  result.dense_flops_per_sample = model.flops(data.get(0), settings.training, true);
+  const Example example = runner.example();
+  result.flops_per_sample = runner.model().flops(example, settings.training, false);
+  result.dense_flops_per_sample = runner.model().flops(example, settings.training, true);
   result.gflops = result.flops_per_sample / median * 1e-9;
   result.share_of_peak = result.gflops / result.peak_gflops;
   result.peak_rss_bytes = peak_rss_bytes();

@@ -2,12 +2,34 @@
 // in the same run on the same threads.
 #pragma once
 
-#include "lib/ops/precision.h"
+#include <memory>
+#include <string>
+
+#include "lib/model/classifier.h"
 #include "lib/util/json.h"
 #include "lib/util/phases.h"
 #include "tasks/recipe.h"
 
 namespace lra {
+
+// A model of the recipe with its trainer, on random examples of full length.
+class StepRunner {
+ public:
+  // recipe: resolved; its max_length is the length of every example, batch_size the examples of a step.
+  StepRunner(const Recipe& recipe, const TaskFacts& task, const std::string& attention, Precision precision);
+  ~StepRunner();
+
+  // One step over the batch; call inside Threads::run.
+  void train();
+  void evaluate();
+
+  const Classifier& model() const;
+  Example example() const;  // one of them
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 struct StepBenchSettings {
   bool training = true;
@@ -30,7 +52,7 @@ struct StepBenchResult {
   PhaseSeconds phases{};        // of it, all threads; zeros without profile
 };
 
-// recipe: resolved; its max_length is the length of every example, batch_size the examples of a step.
+// recipe: as of StepRunner.
 StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings);
 
 Json to_json(const StepBenchResult& result);

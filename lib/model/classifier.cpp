@@ -140,11 +140,58 @@ const AttentionKernel& Classifier::kernel(int layer) const { return *plan_->bloc
 
 void Classifier::initialise(uint64_t seed) { initialise_parameters(config_, *plan_, layout_, seed, parameters_); }
 
-ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const Fork* fork) const {
-  check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
-        config_.classes);
+namespace {
+
+void check_label(const Example& example, const ModelConfig& config) {
+  check(example.label >= 0 && example.label < config.classes, "label {} with {} classes", example.label,
+        config.classes);
+}
+
+// Forward and backward pass of one example: gradients of weight * loss are added. first_id: the example in dropout
+// counters; the sequences of a pair draw different masks.
+ExampleResult run_backward(const EncoderContext& context, const Example& example, float weight, uint32_t first_id,
+                           float* gradients) {
+  const ModelPlan& plan = context.plan;
+  const float* parameters = context.parameters;
+  Arena& arena = context.arena;
+  const bool pair = context.config.pair;
   Arena::Scope scope(arena);
-  const EncoderContext context{config_, *plan_, parameters_.data(), false, {}, arena, precision_, fork};
+  HeadState head;
+  head.in = arena.matrix(1, plan.head_in.in);
+  const SequenceState first = encode(context, example.first, first_id, head.in.data);
+  SequenceState second;
+  if (pair) {
+    second = encode(context, example.second, first_id + 1, head.in.data + plan.dim);
+    combine_pair(plan, head.in);
+  }
+  const auto [result, d_in] = [&] {
+    const PhaseScope phase(Phase::kHead);
+    head_forward(plan, parameters, arena, head);
+    const Matrix d_logits = arena.matrix(1, context.config.classes);
+    ExampleResult trained = result_of(head.logits, example.label, weight, d_logits);
+    return std::pair(trained, head_backward(plan, parameters, head, d_logits, gradients, arena));
+  }();
+  if (pair) {
+    combine_pair_backward(plan, head.in, d_in);
+    encode_backward(context, second, d_in.data + plan.dim, gradients);
+  }
+  encode_backward(context, first, d_in.data, gradients);
+  return result;
+}
+
+}  // namespace
+
+ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const Fork* fork,
+                                   AttentionObserver* observer) const {
+  check_label(example, config_);
+  Arena::Scope scope(arena);
+  const EncoderContext context{.config = config_,
+                               .plan = *plan_,
+                               .parameters = parameters_.data(),
+                               .arena = arena,
+                               .precision = precision_,
+                               .fork = fork,
+                               .observer = observer};
   HeadState head;
   head.in = arena.matrix(1, plan_->head_in.in);
   {
@@ -153,7 +200,7 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const F
   }
   if (config_.pair) {
     Arena::Scope inner(arena);
-    encode(context, example.second, 0, head.in.data + plan_->dim);
+    encode(context, example.second, 1, head.in.data + plan_->dim);
   }
   const PhaseScope phase(Phase::kHead);
   if (config_.pair) combine_pair(*plan_, head.in);
@@ -163,38 +210,34 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const F
 
 ExampleResult Classifier::train(const Example& example, float weight, const DropoutSource& dropout,
                                 std::span<float> gradients, Arena& arena, const Fork* fork) const {
-  check(example.label >= 0 && example.label < config_.classes, "label {} with {} classes", example.label,
-        config_.classes);
+  check_label(example, config_);
   check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
         layout_.size());
-  Arena::Scope scope(arena);
-  const ModelPlan& plan = *plan_;
-  const float* parameters = parameters_.data();
-  const EncoderContext context{config_, plan, parameters, true, dropout.key, arena, precision_, fork};
-  // The sequences of a pair draw different masks.
-  const uint32_t first_id = config_.pair ? 2 * dropout.example : dropout.example;
+  const EncoderContext context{.config = config_,
+                               .plan = *plan_,
+                               .parameters = parameters_.data(),
+                               .training = true,
+                               .keep = true,
+                               .dropout_key = dropout.key,
+                               .arena = arena,
+                               .precision = precision_,
+                               .fork = fork};
+  return run_backward(context, example, weight, config_.pair ? 2 * dropout.example : dropout.example, gradients.data());
+}
 
-  HeadState head;
-  head.in = arena.matrix(1, plan.head_in.in);
-  const SequenceState first = encode(context, example.first, first_id, head.in.data);
-  SequenceState second;
-  if (config_.pair) {
-    second = encode(context, example.second, first_id + 1, head.in.data + plan.dim);
-    combine_pair(plan, head.in);
-  }
-  const auto [result, d_in] = [&] {
-    const PhaseScope phase(Phase::kHead);
-    head_forward(plan, parameters, arena, head);
-    const Matrix d_logits = arena.matrix(1, config_.classes);
-    ExampleResult trained = result_of(head.logits, example.label, weight, d_logits);
-    return std::pair(trained, head_backward(plan, parameters, head, d_logits, gradients.data(), arena));
-  }();
-  if (config_.pair) {
-    combine_pair_backward(plan, head.in, d_in);
-    encode_backward(context, second, d_in.data + plan.dim, gradients.data());
-  }
-  encode_backward(context, first, d_in.data, gradients.data());
-  return result;
+ExampleResult Classifier::differentiate(const Example& example, std::span<float> gradients, Arena& arena,
+                                        AttentionObserver* observer) const {
+  check_label(example, config_);
+  check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
+        layout_.size());
+  const EncoderContext context{.config = config_,
+                               .plan = *plan_,
+                               .parameters = parameters_.data(),
+                               .keep = true,
+                               .arena = arena,
+                               .precision = precision_,
+                               .observer = observer};
+  return run_backward(context, example, 1.0f, 0, gradients.data());
 }
 
 double Classifier::flops(const Example& example, bool training, bool dense) const {

@@ -10,6 +10,7 @@
 #include "lib/attention/attention.h"
 #include "lib/model/config.h"
 #include "lib/model/example.h"
+#include "lib/model/observer.h"
 #include "lib/model/parameters.h"
 #include "lib/tensor/arena.h"
 
@@ -47,7 +48,11 @@ class Classifier {
   void initialise(uint64_t seed);
 
   // Evaluation: no dropout, nothing saved. fork: threads to spare for this example, or null; the result is the same.
-  ExampleResult evaluate(const Example& example, Arena& arena, const Fork* fork = nullptr) const;
+  ExampleResult evaluate(const Example& example, Arena& arena, const Fork* fork = nullptr,
+                         AttentionObserver* observer = nullptr) const;
+  // Evaluation, and the gradients of its loss added to `gradients`: the slopes of the model as it is, without dropout.
+  ExampleResult differentiate(const Example& example, std::span<float> gradients, Arena& arena,
+                              AttentionObserver* observer = nullptr) const;
   // Training: loss of this example, and gradients of weight * loss added to `gradients` (layout().size() floats).
   ExampleResult train(const Example& example, float weight, const DropoutSource& dropout, std::span<float> gradients,
                       Arena& arena, const Fork* fork = nullptr) const;

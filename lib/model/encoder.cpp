@@ -106,7 +106,8 @@ void apply_linear_backward(const EncoderContext& c, const LinearPlan& linear, Co
   }
 }
 
-// Takes what a block's backward pass needs from the arena; s.x is set. In evaluation what can share memory does.
+// Takes what a block's backward pass needs from the arena; s.x is set. Without a backward pass what can share memory
+// does.
 void allocate_block(const EncoderContext& c, const BlockPlan& plan, BlockState& s) {
   Arena& arena = c.arena;
   const int64_t n = s.x.rows, width = c.config.qkv_dim, dim = c.config.dim, hidden = c.config.hidden;
@@ -115,7 +116,7 @@ void allocate_block(const EncoderContext& c, const BlockPlan& plan, BlockState& 
   s.qkv = arena.matrix(n, 3 * width);
   s.heads = arena.matrix(n, width);
   s.hidden_in = arena.matrix(n, hidden);
-  if (c.training) {
+  if (c.keep) {
     s.kernel_saved = arena.floats(plan.kernel->saved_floats(n, attention_dropout(c, plan)));
     s.middle = arena.matrix(n, dim);
     s.mlp_normed = arena.matrix(n, dim);
@@ -130,7 +131,7 @@ void allocate_block(const EncoderContext& c, const BlockPlan& plan, BlockState& 
   }
 }
 
-// next (N, E): the block's output; in evaluation it is the input's memory.
+// next (N, E): the block's output; where nothing is kept it is the input's memory.
 void block_forward(const EncoderContext& c, int layer, const SequenceState& sequence, BlockState& s, Matrix next) {
   const BlockPlan& plan = c.plan.blocks[layer];
   const Dropper drop{c, sequence.example};
@@ -141,9 +142,13 @@ void block_forward(const EncoderContext& c, int layer, const SequenceState& sequ
   apply_linear(c, plan.qkv, s.attention_normed, s.qkv);
   const auto pointers = arena_array<const float*>(c.arena, static_cast<int64_t>(plan.kernel_tensors.size()));
   {
+    const AttentionInput in = attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers);
+    if (c.observer != nullptr) {
+      Arena::Scope inner(c.arena);
+      c.observer->attention(*plan.kernel, in, c.arena);
+    }
     const PhaseScope phase(Phase::kScores);
-    plan.kernel->forward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
-                         s.kernel_saved, c.arena);
+    plan.kernel->forward(in, s.heads, s.kernel_saved, c.arena);
   }
   apply_linear(c, plan.output, s.heads, branch);
   drop.residual(DropoutSite::kAttentionOutput, layer, s.x, branch, s.middle);
@@ -208,9 +213,10 @@ void attention_backward(const EncoderContext& c, int layer, const SequenceState&
   g.dx = narrow;
   g.d_parameters = d_pointers;
   {
+    const AttentionInput in = attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers);
+    if (c.observer != nullptr) g.score_gradient_squares = c.observer->score_gradient_squares(in);
     const PhaseScope phase(Phase::kScores);
-    plan.kernel->backward(attention_input(c, plan, s, sequence.places, sequence.example, layer, pointers), s.heads,
-                          s.kernel_saved, g, c.arena);
+    plan.kernel->backward(in, s.heads, s.kernel_saved, g, c.arena);
   }
 
   apply_linear_backward(c, plan.qkv, s.attention_normed, d_qkv, narrow, gradients, Write::kAdd);
@@ -307,7 +313,7 @@ SequenceState encode(const EncoderContext& c, const Sequence& sequence, uint32_t
   for (int layer = 0; layer < layers; ++layer) {
     BlockState& block = state.blocks[layer];
     block.x = state.x;
-    if (c.training) {
+    if (c.keep) {
       state.x = c.arena.matrix(n, c.plan.dim);
       allocate_block(c, c.plan.blocks[layer], block);
       block_forward(c, layer, state, block, state.x);

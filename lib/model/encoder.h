@@ -17,11 +17,13 @@ struct EncoderContext {
   const ModelConfig& config;
   const ModelPlan& plan;
   const float* parameters;
-  bool training;  // dropout on, activations kept for the backward pass
-  std::array<uint32_t, 2> dropout_key;
+  bool training = false;  // dropout on
+  bool keep = false;      // activations are kept for the backward pass
+  std::array<uint32_t, 2> dropout_key{};
   Arena& arena;
   Precision precision;
-  const Fork* fork;  // threads to spare, or null
+  const Fork* fork = nullptr;             // threads to spare, or null
+  AttentionObserver* observer = nullptr;  // or null
 };
 
 // What a block leaves for its backward pass. Matrices lie in the arena.
@@ -47,8 +49,8 @@ struct SequenceState {
   float *mean = nullptr, *rstd = nullptr;  // of the final norm
 };
 
-// pooled (E). In training the state stays valid until the caller releases what the arena gave; in evaluation it is of
-// no further use.
+// pooled (E). Where activations are kept the state stays valid until the caller releases what the arena gave; else it
+// is of no further use.
 SequenceState encode(const EncoderContext& context, const Sequence& sequence, uint32_t example, float* pooled);
 // Adds to gradients (twin of the parameters).
 void encode_backward(const EncoderContext& context, const SequenceState& state, const float* d_pooled,

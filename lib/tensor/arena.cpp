@@ -20,6 +20,9 @@ float* Arena::floats(int64_t count) {
   }
   float* result = chunks_[chunk_].data.get() + used_;
   used_ += need;
+  size_t in_use = used_;
+  for (size_t i = 0; i < chunk_; ++i) in_use += chunks_[i].size;
+  peak_ = std::max(peak_, in_use);
   return result;
 }
 
@@ -31,6 +34,7 @@ void Arena::add_chunk(size_t size) {
 
 void Arena::reset() {
   release({0, 0});
+  peak_ = 0;
   if (chunks_.size() < 2) return;
   size_t total = 0;
   for (const Chunk& chunk : chunks_) total += chunk.size;

@@ -27,6 +27,8 @@ class Arena {
   };
   Mark mark() const { return {chunk_, used_}; }
   void release(Mark m) { chunk_ = m.chunk, used_ = m.used; }
+  // The most memory that was in use at once since the last reset, gaps at the ends of chunks included.
+  int64_t peak_bytes() const { return static_cast<int64_t>(peak_ * sizeof(float)); }
   // Releases everything; what lay in several chunks comes from one the next time, so that sequences of growing length
   // do not pile up chunks that are each too small.
   void reset();
@@ -53,6 +55,7 @@ class Arena {
 
   std::vector<Chunk> chunks_;
   size_t chunk_ = 0, used_ = 0;
+  size_t peak_ = 0;  // floats
 };
 
 }  // namespace lra

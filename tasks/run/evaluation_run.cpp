@@ -8,6 +8,7 @@
 #include "lib/training/checkpoint.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
+#include "tasks/run/diagnostics.h"
 #include "tasks/run/record_parts.h"
 
 namespace lra {
@@ -17,7 +18,7 @@ namespace {
 const std::set<std::string> kAllowed = {"data",     "attention",  "out",         "force",           "strict",
                                         "split",    "evaluate",   "backend",     "threads",         "precision",
                                         "progress", "limit_eval", "limit_train", "eval_batch_size", "max_time",
-                                        "size",     "level"};
+                                        "size",     "level",      "maps"};
 
 std::string dashed(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
@@ -131,6 +132,7 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
   const std::string predictions_name = "predictions-" + options.split + ".jsonl";
   run_folder.clear({"metrics.jsonl", "log.txt", "predictions-test.jsonl", "predictions-validation.jsonl",
                     "predictions-train.jsonl"});
+  clear_maps(run_folder.file(kMapsFolder));
   log.open(run_folder.file("log.txt"), false);
   for (const std::string& text : data_lines(record.data)) log.line(text);
 
@@ -149,9 +151,21 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
     predictions += dump_json(json) + "\n";
   };
   const auto begin = std::chrono::steady_clock::now();
-  const EvaluationResult result = evaluate(model, DataExamples(split, config), settings);
+  const DataExamples examples(split, config);
+  const EvaluationResult result = evaluate(model, examples, settings);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   progress.finish();
+
+  if (options.maps > 0) {
+    write_maps({.model = model,
+                .data = examples,
+                .split = options.split,
+                .limit = settings.limit,
+                .count = options.maps,
+                .folder = run_folder.file(kMapsFolder),
+                .stop = circumstances.stop},
+               log);
+  }
 
   CheckpointMetrics metrics;
   if (request.want_validation) {

@@ -209,7 +209,8 @@ std::string help_text(const std::string& program, const TaskFacts& task) {
   text += fmt::format(R"(
 Results go to stdout, progress to stderr. Exit codes: 0 done, 1 files, data or devices, 2 the command line,
 130 interrupted after saving. A run folder holds result.json, metrics.jsonl, log.txt, predictions-test.jsonl,
-checkpoint-best.safetensors, checkpoint-last.safetensors, optimizer-last.safetensors and state.json.
+checkpoint-best.safetensors, checkpoint-last.safetensors, optimizer-last.safetensors and state.json; with
+--norms also norms.jsonl, with --maps pictures in maps/.
 
 Examples:
   Train cubic attention with the quick recipe, then look at the record:

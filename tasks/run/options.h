@@ -21,6 +21,8 @@ struct RunOptions {
   int64_t threads = 0;  // 0: not given
   int64_t log_every = 50;
   std::string progress = "auto";
+  bool norms = false;
+  int64_t maps = 0;   // test rows whose attention is drawn
   int64_t size = 32;  // these two: Pathfinder
   std::string level = "14";
   double checkpoint_every = 60.0;
@@ -121,6 +123,15 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
                           .choices = {"shuffled", "sequential"},
                           .group = training,
                           .value_name = "WORD"});
+  visit(self.norms, Field{.name = "norms",
+                          .help = "norms of attention at every evaluation, over 32 validation rows, into norms.jsonl",
+                          .group = evaluation});
+  visit(self.maps, Field{.name = "maps",
+                         .help = "draw the attention of this many test rows, evenly spread, at the end, into maps/",
+                         .least = 0,
+                         .most = 40,
+                         .group = evaluation,
+                         .value_name = "N"});
   visit(self.evaluate, Field{.name = "evaluate",
                              .help = "no training: evaluate this checkpoint, whose file says model and attention",
                              .group = evaluation,

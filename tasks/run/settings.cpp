@@ -32,6 +32,8 @@ RunSettings settings_of(const TaskFacts& task, const CommandLine& line) {
   s.limit_eval = o.limit_eval;
   s.eval_batch_size = o.eval_batch_size;
   s.strict = o.strict;
+  s.norms = o.norms;
+  s.maps = o.maps;
   s.size = o.size;
   s.level = o.level;
   s.log_every = o.log_every;

@@ -21,7 +21,8 @@ struct RunSettings {
   std::optional<std::string> data, init;  // absolute paths
   std::string order = "shuffled", backend = "cpu", precision = "float32";
   int64_t limit_train = 0, limit_eval = 0, eval_batch_size = 32;
-  bool strict = false;
+  bool strict = false, norms = false;
+  int64_t maps = 0;
   int64_t size = 32;  // these two: Pathfinder
   std::string level = "14";
   int64_t generated = 0;   // examples of a generated set, 0 = the task's own number
@@ -47,6 +48,8 @@ struct RunSettings {
     visit(self.limit_eval, Field{.name = "limit_eval"});
     visit(self.eval_batch_size, Field{.name = "eval_batch_size"});
     visit(self.strict, Field{.name = "strict"});
+    visit(self.norms, Field{.name = "norms"});
+    visit(self.maps, Field{.name = "maps"});
     visit(self.size, Field{.name = "size"});
     visit(self.level, Field{.name = "level"});
     visit(self.generated, Field{.name = "generated"});

@@ -5,6 +5,7 @@
 #include "lib/training/checkpoint.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
+#include "tasks/run/diagnostics.h"
 #include "tasks/run/record_parts.h"
 
 namespace lra {
@@ -78,9 +79,11 @@ TrainingRun::~TrainingRun() = default;
 void TrainingRun::start() {
   model_.initialise(static_cast<uint64_t>(settings_.seed));
   if (settings_.init) load_model(*settings_.init, model_);
-  folder_.clear({kMetrics, kPredictions, kLog});
+  folder_.clear({kMetrics, kPredictions, kLog, kNormsFile});
+  clear_maps(folder_.file(kMapsFolder));
   log_.open(folder_.file(kLog), false);
   metrics_ = LineWriter(folder_.file(kMetrics), false);
+  if (settings_.norms) norms_ = LineWriter(folder_.file(kNormsFile), false);
   counters_.started = utc_now();
   save();
   save_record(RunStatus::kRunning);
@@ -110,9 +113,17 @@ void TrainingRun::resume() {
     const auto at = line["step"].get<int64_t>();
     return at < step || (at == step && (line["split"] == "train" || counters_.evaluated));
   });
+  filter_json_lines(folder_.file(kNormsFile), [&](const Json& line) {
+    if (!line.contains("step") || !line["step"].is_number_integer()) return false;
+    const auto at = line["step"].get<int64_t>();
+    const bool keep = at < step || (at == step && counters_.evaluated);
+    if (keep) record_.norms.push_back(line);
+    return keep;
+  });
   log_.open(folder_.file(kLog), true);
   log_.line(fmt::format("resumed at step {} of {}", step, settings_.recipe.steps));
   metrics_ = LineWriter(folder_.file(kMetrics), true);
+  if (settings_.norms) norms_ = LineWriter(folder_.file(kNormsFile), true);
   ++counters_.resumed;
   saved_step_ = step;
   save();
@@ -213,6 +224,7 @@ void TrainingRun::validate() {
                                     .accuracy = result.accuracy,
                                     .examples = result.examples};
   metrics_.write(dump_json(evaluation_to_json(evaluation)));
+  if (settings_.norms) write_norms();
   counters_.history.push_back(evaluation);
   counters_.evaluated = true;
   counters_.last =
@@ -228,12 +240,31 @@ void TrainingRun::validate() {
   }
 }
 
+void TrainingRun::write_norms() {
+  const Clock::time_point begin = Clock::now();
+  for (const Json& line : norm_lines(model_, *validation_, counters_.step)) {
+    norms_.write(dump_json(line));
+    record_.norms.push_back(line);
+  }
+  line_at_ += Clock::now() - begin;  // no part of the samples per second
+}
+
 void TrainingRun::test() {
   record_.best = counters_.best;
   record_.last = counters_.last;
   Classifier best(model_.config(), model_.precision());
   load_model(folder_.file(kBest), best);
   test_checkpoint(best, *record_.best, true);
+  if (settings_.maps > 0) {
+    write_maps({.model = best,
+                .data = *test_,
+                .split = "test",
+                .limit = settings_.recipe.test_examples,
+                .count = settings_.maps,
+                .folder = folder_.file(kMapsFolder),
+                .stop = circumstances_.stop},
+               log_);
+  }
   if (*record_.best->step == *record_.last->step) {
     record_.last = record_.best;
   } else {
@@ -331,63 +362,6 @@ void TrainingRun::record_failure(const std::string& error) noexcept {
     if (!folder_.state().is_null()) save_record(RunStatus::kFailed, error);
   } catch (...) {
     // The error that is being reported is the one that counts.
-  }
-}
-
-Json counters_to_json(const RunCounters& c) {
-  Json history = Json::array();
-  for (const EvaluationRecord& evaluation : c.history) history.push_back(evaluation_to_json(evaluation));
-  const auto metrics = [](const std::optional<CheckpointMetrics>& m) -> Json {
-    if (!m) return nullptr;
-    return {{"step", *m->step},
-            {"validation_accuracy", m->validation_accuracy},
-            {"validation_loss", finite(m->validation_loss)}};
-  };
-  return {{"step", c.step},
-          {"evaluated", c.evaluated},
-          {"train_seconds", c.train_seconds},
-          {"evaluation_seconds", c.evaluation_seconds},
-          {"evaluated_examples", c.evaluated_examples},
-          {"tokens", c.tokens},
-          {"flops", c.flops},
-          {"started", c.started},
-          {"resumed", c.resumed},
-          {"best", metrics(c.best)},
-          {"last", metrics(c.last)},
-          {"history", history}};
-}
-
-RunCounters counters_from_json(const Json& json, const std::string& where) {
-  try {
-    RunCounters c;
-    const auto whole = [&](const Json& in, const char* key) {
-      const Json& value = in.at(key);
-      if (!value.is_number_integer()) throw InputError("{}: {}: want a whole number", where, key);
-      return value.get<int64_t>();
-    };
-    const auto metrics = [&](const Json& m) -> std::optional<CheckpointMetrics> {
-      if (m.is_null()) return std::nullopt;
-      CheckpointMetrics found;
-      found.step = whole(m, "step");
-      found.validation_accuracy = m.at("validation_accuracy").get<double>();
-      if (!m.at("validation_loss").is_null()) found.validation_loss = m.at("validation_loss").get<double>();
-      return found;
-    };
-    c.step = whole(json, "step");
-    json.at("evaluated").get_to(c.evaluated);
-    json.at("train_seconds").get_to(c.train_seconds);
-    json.at("evaluation_seconds").get_to(c.evaluation_seconds);
-    c.evaluated_examples = whole(json, "evaluated_examples");
-    c.tokens = whole(json, "tokens");
-    json.at("flops").get_to(c.flops);
-    json.at("started").get_to(c.started);
-    c.resumed = whole(json, "resumed");
-    c.best = metrics(json.at("best"));
-    c.last = metrics(json.at("last"));
-    for (const Json& evaluation : json.at("history")) c.history.push_back(evaluation_from_json(evaluation, where));
-    return c;
-  } catch (const Json::exception& error) {
-    throw InputError("{}: {}", where, error.what());
   }
 }
 

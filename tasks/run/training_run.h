@@ -16,27 +16,12 @@
 #include "lib/util/progress.h"
 #include "results/record.h"
 #include "tasks/examples.h"
+#include "tasks/run/run_counters.h"
 #include "tasks/run/run_folder.h"
 #include "tasks/run/settings.h"
 #include "tasks/task.h"
 
 namespace lra {
-
-// What is counted over all sittings of a run; kept in state.json.
-struct RunCounters {
-  int64_t step = 0;        // updates done
-  bool evaluated = false;  // the evaluation due at this step was done
-  double train_seconds = 0.0, evaluation_seconds = 0.0;
-  int64_t evaluated_examples = 0, tokens = 0;
-  double flops = 0.0;
-  std::string started;
-  int64_t resumed = 0;
-  std::optional<CheckpointMetrics> best, last;  // without test figures
-  std::vector<EvaluationRecord> history;
-};
-
-Json counters_to_json(const RunCounters& counters);
-RunCounters counters_from_json(const Json& json, const std::string& where);
 
 struct RunCircumstances {
   std::vector<std::string> command;
@@ -69,6 +54,7 @@ class TrainingRun {
   bool evaluation_due() const;
   void train_step(Progress& progress);
   void validate();
+  void write_norms();
   void test();
   void test_checkpoint(const Classifier& model, CheckpointMetrics& metrics, bool best);
   EvaluationResult evaluate_split(const Classifier& model, const ExampleSource& data, int64_t limit, const char* label,
@@ -86,7 +72,7 @@ class TrainingRun {
   std::unique_ptr<DataExamples> train_, validation_, test_;
   Classifier model_;
   std::unique_ptr<Trainer> trainer_;
-  LineWriter metrics_;
+  LineWriter metrics_, norms_;
   Record record_;
   RunCounters counters_;
   bool best_is_new_ = false;  // the best checkpoint is to be written with the next save

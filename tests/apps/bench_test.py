@@ -1,8 +1,11 @@
 """lra-bench as a user runs it: SCRIPT LRA-BENCH."""
 import json
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 
 PROGRAM = sys.argv[1]
 SMALL = ["--length", "40", "--batch-size", "3", "--threads", "2", "--seconds", "0.05", "--repeats", "2"]
@@ -64,8 +67,49 @@ class Bench(unittest.TestCase):
         self.assertIn("attention: products", done.stdout)
         self.assertNotIn("phase_shares", json.loads(run("train", *SMALL, "--json").stdout))
 
+    def test_variants_beside_softmax(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output, plot = pathlib.Path(folder) / "variants.json", pathlib.Path(folder) / "variants.svg"
+            done = run("variants", "--quick", "--threads", "2", "--output", str(output), "--plot", str(plot))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            document = json.loads(output.read_text())
+            rows = {(row["attention"], row["length"]): row for row in document["rows"]}
+            listed = [line.split()[0] for line in run("train", "--attention", "list").stdout.splitlines()
+                      if not line.startswith((" ", "…"))]
+            for length in (128, 256):
+                for name in (*listed, "polynomial:power=1,form=linear"):
+                    row = rows[name, length]
+                    if "error" in row:
+                        continue
+                    self.assertGreaterEqual(row["repeats"], 3)
+                    for key in ("ms_per_sample", "relative_time", "flops_per_sample", "scratch_bytes"):
+                        self.assertGreater(row[key], 0, key)
+                    self.assertIn(name, done.stdout)
+                softmax = rows["softmax", length]
+                self.assertEqual((softmax["relative_flops"], softmax["relative_scratch"]), (1, 1))
+                self.assertLess(rows["polynomial:power=1,form=linear", length]["relative_flops"], 1)
+            svg = xml.etree.ElementTree.parse(plot).getroot()
+            self.assertTrue(svg.tag.endswith("svg"))
+            texts = {element.text for element in svg.iter() if element.tag.endswith("text")}
+            self.assertLessEqual({"softmax", "polynomial", "128 tokens"}, texts)
+
+    def test_variants_given(self):
+        done = run("variants", "--lengths", "30,40", "--seconds", "0.02", "--repeats", "2", "--threads", "1",
+                   "--batch-size", "3", "--attention", "polynomial:power=2,scale=sqrt", "--attention", "softmax",
+                   "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.assertEqual(document["batch_size"], 3)
+        self.assertEqual([(row["attention"], row["length"]) for row in document["rows"]],
+                         [(name, length) for length in (30, 40)
+                          for name in ("polynomial:power=2,scale=sqrt", "softmax")])
+
     def test_wrong_input_is_one_line(self):
-        for name, arguments in {"want peak, train or eval": ["walk"],
+        for name, arguments in {"want peak, train, eval or variants": ["walk"],
+                                "--lengths": ["variants", "--lengths", "64,x"],
+                                "--plot": ["train", "--plot", "x.svg"],
+                                "--profile": ["variants", "--quick", "--profile"],
+                                "hardmax": ["variants", "--quick", "--attention", "hardmax"],
                                 "--threads": ["train", "--threads", "none"],
                                 "--seconds": ["peak", "--seconds", "-1"],
                                 "--length": ["train", "--length", "0"],
