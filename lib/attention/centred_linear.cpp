@@ -96,6 +96,7 @@ class CentredLinearKernel final : public AttentionKernel {
   void backward(const AttentionInput& in, ConstMatrix, const float*, const AttentionGradients& gradients,
                 Arena& arena) const override {
     if (in.q.rows == 0) return;
+    if (gradients.score_gradient_squares != nullptr) add_score_gradients(*quadratic_, in, gradients, arena);
     run_parts(in.fork, shape().heads, arena, [&](int64_t part, Arena& scratch) {
       const int index = static_cast<int>(part);
       const Head head(in, shape().head_dim, index, scratch);

@@ -20,7 +20,6 @@ class ChosenForm final : public AttentionKernel {
   void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const override {
     chosen(in.q.rows, in.dropout).forward(in, out, saved, arena);
   }
-  // Score gradients exist in the quadratic form alone, which computes the same.
   void backward(const AttentionInput& in, ConstMatrix out, const float* saved, const AttentionGradients& gradients,
                 Arena& arena) const override {
     chosen(in.q.rows, in.dropout).backward(in, out, saved, gradients, arena);
@@ -53,6 +52,22 @@ class ChosenForm final : public AttentionKernel {
 std::unique_ptr<AttentionKernel> choose_form(std::unique_ptr<AttentionKernel> quadratic,
                                              std::unique_ptr<AttentionKernel> linear, int64_t above) {
   return std::make_unique<ChosenForm>(std::move(quadratic), std::move(linear), above);
+}
+
+void add_score_gradients(const AttentionKernel& quadratic, const AttentionInput& in,
+                         const AttentionGradients& gradients, Arena& arena) {
+  const Arena::Scope scope(arena);
+  const int64_t n = in.q.rows, width = in.q.cols;
+  const Matrix out = arena.matrix(n, width);
+  float* saved = arena.floats(quadratic.saved_floats(n, in.dropout));
+  quadratic.forward(in, out, saved, arena);
+  std::vector<float*> d_parameters(quadratic.parameters().size(), nullptr);
+  AttentionGradients squares;
+  squares.d_out = gradients.d_out;
+  squares.dq = arena.matrix(n, width), squares.dk = arena.matrix(n, width), squares.dv = arena.matrix(n, width);
+  squares.d_parameters = d_parameters;
+  squares.score_gradient_squares = gradients.score_gradient_squares;
+  quadratic.backward(in, out, saved, squares, arena);
 }
 
 }  // namespace lra

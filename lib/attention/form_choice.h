@@ -1,4 +1,4 @@
-// form=auto of families that have a quadratic and an exact linear form: for each sequence the cheaper one, the
+// Families that have a quadratic and an exact linear form. form=auto: for each sequence the cheaper one, the
 // quadratic one where weights are dropped (the linear form has no entries of P to drop).
 #pragma once
 
@@ -11,5 +11,10 @@ namespace lra {
 // linear for sequences longer than `above` tokens. Both have the same parameters.
 std::unique_ptr<AttentionKernel> choose_form(std::unique_ptr<AttentionKernel> quadratic,
                                              std::unique_ptr<AttentionKernel> linear, int64_t above);
+
+// Score gradients of a linear form, which has no scores: the quadratic one runs once more beside it, and all but its
+// squares is dropped.
+void add_score_gradients(const AttentionKernel& quadratic, const AttentionInput& in,
+                         const AttentionGradients& gradients, Arena& arena);
 
 }  // namespace lra

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/attention/form_choice.h"
 #include "lib/attention/row_kernels.h"
 #include "lib/attention/square_features.h"
 #include "lib/attention/tile_matmul.h"
@@ -241,7 +242,9 @@ void PolynomialLinearKernel::forward(const AttentionInput& in, Matrix out, float
 void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, const float* saved,
                                       const AttentionGradients& gradients, Arena& arena) const {
   if (in.q.rows == 0) return;
-  if (gradients.score_gradient_squares != nullptr) add_score_gradients(in, gradients, arena);
+  if (gradients.score_gradient_squares != nullptr) {
+    add_score_gradients(*polynomial_quadratic(spec(), shape()), in, gradients, arena);
+  }
   const int64_t d = shape().head_dim, width = padded_width(d);
   run_parts(in.fork, shape().heads, arena, [&](int64_t part, Arena& scratch) {
     const int index = static_cast<int>(part);
@@ -257,24 +260,6 @@ void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, con
       backward_head<SecondPower>(head, of_head, scratch);
     }
   });
-}
-
-// Scores exist in the quadratic form alone: it runs once more beside this one, and all but its squares is dropped.
-void PolynomialLinearKernel::add_score_gradients(const AttentionInput& in, const AttentionGradients& gradients,
-                                                 Arena& arena) const {
-  const Arena::Scope scope(arena);
-  const int64_t n = in.q.rows, width = in.q.cols;
-  const std::unique_ptr<AttentionKernel> quadratic = polynomial_quadratic(spec(), shape());
-  const Matrix out = arena.matrix(n, width);
-  float* saved = arena.floats(quadratic->saved_floats(n, in.dropout));
-  quadratic->forward(in, out, saved, arena);
-  std::vector<float*> d_parameters(parameters_.size(), nullptr);
-  AttentionGradients squares;
-  squares.d_out = gradients.d_out;
-  squares.dq = arena.matrix(n, width), squares.dk = arena.matrix(n, width), squares.dv = arena.matrix(n, width);
-  squares.d_parameters = d_parameters;
-  squares.score_gradient_squares = gradients.score_gradient_squares;
-  quadratic->backward(in, out, saved, squares, arena);
 }
 
 void PolynomialLinearKernel::visit_weights(const AttentionInput& in, Arena& arena,

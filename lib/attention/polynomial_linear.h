@@ -35,8 +35,6 @@ class PolynomialLinearKernel final : public AttentionKernel {
   int64_t features() const { return features_; }  // F
 
  private:
-  void add_score_gradients(const AttentionInput& in, const AttentionGradients& gradients, Arena& arena) const;
-
   PolynomialOptions options_;
   std::vector<KernelParameter> parameters_;
   int64_t features_;

@@ -96,10 +96,6 @@ std::vector<std::string> Fixture::names_below(const std::string& prefix) const {
   return names;
 }
 
-void Fixture::skip(const std::string& prefix) {
-  for (const std::string& name : names_below(prefix)) read_.insert(prefix + name);
-}
-
 std::vector<std::string> Fixture::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : file_.tensors) {

@@ -29,7 +29,6 @@ class Fixture {
   std::span<const float> floats(const std::string& tensor);
   const std::vector<int64_t>& shape(const std::string& tensor) const { return file_.tensors.at(tensor).shape; }
   std::vector<std::string> names_below(const std::string& prefix) const;  // without the prefix
-  void skip(const std::string& prefix);                                   // counts tensors below it as read
   std::vector<std::string> unread() const;
 
   // What a difference of a float32 program may be: 4 times what PyTorch's own float32 run is off by.

@@ -185,6 +185,59 @@ void compare_training(Fixture& fixture, const Case& c, Classifier& model, const 
   }
 }
 
+// Squares of the norms of P and of its Jacobian, (layers, heads, B) as the fixtures have them.
+class NormSquares final : public AttentionObserver {
+ public:
+  NormSquares(const ModelConfig& config, size_t examples)
+      : heads_(config.heads),
+        examples_(static_cast<int64_t>(examples)),
+        frobenius_(config.layers * heads_ * examples_),
+        jacobian_(frobenius_.size()) {}
+
+  void next(int64_t example) { example_ = example; }
+  void attention(const AttentionKernel& kernel, const AttentionInput& in, Arena& arena) override {
+    if (!kernel.has_weights()) return;
+    kernel.visit_weights(in, arena, [&](const WeightRow& row) {
+      const auto at = static_cast<size_t>((in.layer * heads_ + row.head) * examples_ + example_);
+      for (const float p : row.weights) frobenius_[at] += static_cast<double>(p) * p;
+      jacobian_[at] += row.jacobian_square.value_or(NAN);
+    });
+  }
+  static std::vector<float> roots(const std::vector<double>& squares) {
+    std::vector<float> roots;
+    for (const double square : squares) roots.push_back(static_cast<float>(std::sqrt(square)));
+    return roots;
+  }
+  std::vector<float> frobenius() const { return roots(frobenius_); }
+  std::vector<float> jacobian() const { return roots(jacobian_); }
+
+ private:
+  int64_t heads_, examples_, example_ = 0;
+  std::vector<double> frobenius_, jacobian_;
+};
+
+void compare_norms(Fixture& fixture, const Classifier& model, const std::vector<Example>& examples,
+                   Comparison& comparison) {
+  if (!fixture.has("norms.frobenius")) return;
+  NormSquares norms(model.config(), examples.size());
+  Arena arena;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    norms.next(static_cast<int64_t>(i));
+    model.evaluate(examples[i], arena, nullptr, &norms);
+  }
+  const auto compare = [&](const char* name, const std::vector<float>& got) {
+    const std::span<const float> wanted = fixture.floats(name);
+    ASSERT_EQ(got.size(), wanted.size()) << name;
+    const double relative = fixture.tolerance("norms_relative");
+    for (size_t i = 0; i < got.size(); ++i) {
+      comparison.expect(name, std::span(got).subspan(i, 1), wanted.subspan(i, 1),
+                        relative * (1e-3 + std::abs(static_cast<double>(wanted[i]))));
+    }
+  };
+  compare("norms.frobenius", norms.frobenius());
+  if (fixture.has("norms.jacobian")) compare("norms.jacobian", norms.jacobian());
+}
+
 class Golden : public testing::TestWithParam<Case> {};
 
 TEST_P(Golden, MatchesPyTorch) {
@@ -200,8 +253,8 @@ TEST_P(Golden, MatchesPyTorch) {
   const std::vector<Example> examples = fixture.examples();
   Comparison comparison;
   compare_gradients(fixture, model, examples, comparison);
+  compare_norms(fixture, model, examples, comparison);
   compare_training(fixture, c, model, examples, comparison);
-  fixture.skip("norms.");  // of attention matrices, which training does not compute
   EXPECT_EQ(fixture.unread(), std::vector<std::string>());
   std::printf("%s: worst error / tolerance %.3f (%s)\n", title(c).c_str(), comparison.worst(),
               comparison.where().c_str());
