@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cxxopts.hpp>
 #include <numeric>
 
 #include "benchmarks/fma_peak.h"
+#include "benchmarks/norms_bench.h"
 #include "benchmarks/step_bench.h"
 #include "benchmarks/variants_bench.h"
 #include "lib/attention/registry.h"
@@ -20,9 +22,10 @@ namespace lra {
 namespace {
 
 constexpr const char* kExamples = R"(
-What to measure: peak | train | eval | variants
+What to measure: peak | train | eval | variants | norms
 variants: training steps of every attention variant (or of the --attention given, repeatable) relative to softmax at
 each of --lengths. Batch: one example a thread unless said. Memory: the most scratch in use while an example is trained.
+norms: ‖P‖ and ‖dP/dS‖ at the start values of the model at each of --lengths, over --batch-size examples (default 4).
 
 Examples:
   lra-bench train --attention softmax --length 2048 --threads 2
@@ -36,8 +39,8 @@ const char* const kDirectFields[] = {"batch_size", "layers", "heads", "dim", "hi
 cxxopts::Options make_options() {
   cxxopts::Options options("lra-bench",
                            "Speed and memory of training and evaluation steps, against this machine's FMA peak.");
-  options.positional_help("peak|train|eval|variants").set_width(100);
-  options.add_options("What")("mode", "peak, train, eval or variants", cxxopts::value<std::string>())(
+  options.positional_help("peak|train|eval|variants|norms").set_width(100);
+  options.add_options("What")("mode", "peak, train, eval, variants or norms", cxxopts::value<std::string>())(
       "task", "whose sizes to take: listops, text, retrieval, image or pathfinder",
       cxxopts::value<std::string>()->default_value("listops"))("attention", "attention spec; list prints all",
                                                                cxxopts::value<std::string>()->default_value("softmax"))(
@@ -55,9 +58,9 @@ cxxopts::Options make_options() {
       "precision", "float32 or bfloat16", cxxopts::value<std::string>()->default_value("float32"))(
       "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
       "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))(
-      "lengths", "variants: tokens an example, with commas (default: 1024,2048,4096)", cxxopts::value<std::string>())(
-      "quick", "variants: short lengths and times, to see that all works")(
-      "output", "variants: write all rows into this JSON file", cxxopts::value<std::string>())(
+      "lengths", "variants, norms: tokens an example, with commas (default: 1024,2048,4096)",
+      cxxopts::value<std::string>())("quick", "variants: short lengths and times, to see that all works")(
+      "output", "variants, norms: write all rows into this JSON file", cxxopts::value<std::string>())(
       "plot", "variants: draw the relative times into this SVG file", cxxopts::value<std::string>())(
       "profile", "also where the time goes, in shares of all threads' time")("json", "print one JSON object");
   options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
@@ -146,6 +149,17 @@ std::vector<int64_t> lengths_of(const std::string& text) {
   return lengths;
 }
 
+// The --attention given, or the others; checked before anything is measured.
+std::vector<std::string> attentions_of(const cxxopts::ParseResult& arguments, std::vector<std::string> others) {
+  std::vector<std::string> given;
+  for (const cxxopts::KeyValue& argument : arguments.arguments()) {
+    if (argument.key() == "attention") given.push_back(argument.value());
+  }
+  if (given.empty()) given = std::move(others);
+  for (const std::string& attention : given) parse_attention(attention);
+  return given;
+}
+
 std::string ratio_text(double ratio) { return fmt::format("{:.2f}x", ratio); }
 
 void run_variants(const cxxopts::ParseResult& arguments, const TaskFacts& facts, VariantsSettings settings,
@@ -156,11 +170,7 @@ void run_variants(const cxxopts::ParseResult& arguments, const TaskFacts& facts,
                                                               : "1024,2048,4096";
   if (quick && arguments.count("seconds") == 0) settings.seconds = 0.05;
   if (quick && arguments.count("repeats") == 0) settings.repeats = 3;
-  for (const cxxopts::KeyValue& argument : arguments.arguments()) {
-    if (argument.key() == "attention") settings.attentions.push_back(argument.value());
-  }
-  if (settings.attentions.empty()) settings.attentions = all_variants();
-  for (const std::string& attention : settings.attentions) parse_attention(attention);  // before anything is timed
+  settings.attentions = attentions_of(arguments, all_variants());
   std::vector<Recipe> recipes;
   for (const int64_t length : lengths_of(lengths)) {
     recipes.push_back(make_recipe(arguments, facts, length));
@@ -212,6 +222,35 @@ void run_variants(const cxxopts::ParseResult& arguments, const TaskFacts& facts,
   }
 }
 
+void run_norms(const cxxopts::ParseResult& arguments, const TaskFacts& facts, int threads) {
+  const std::string lengths =
+      arguments.count("lengths") != 0 ? arguments["lengths"].as<std::string>() : "1024,2048,4096";
+  const bool json = arguments.count("json") != 0;
+  const auto text = [](double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; };
+  Json rows = Json::array();
+  if (!json) {
+    fmt::print("{:<34}{:>8}{:>12}{:>12}{:>16}{:>12}\n", "norms at the start values", "tokens", "|P|", "|dP/dS|",
+               "|dL/dS|", "max |S|");
+  }
+  for (const std::string& attention : attentions_of(arguments, {"softmax", "polynomial"})) {
+    for (const int64_t length : lengths_of(lengths)) {
+      const Recipe recipe = make_recipe(arguments, facts, length);
+      const int examples = arguments.count("batch-size") != 0 ? static_cast<int>(recipe.batch_size) : 4;
+      const StartNorms norms = measure_start_norms(recipe, facts, attention, examples, threads);
+      rows.push_back(to_json(norms));
+      if (json) continue;
+      fmt::print("{:<34}{:>8}{:>12}{:>12}{:>16}{:>12}\n", norms.attention, norms.length, text(norms.frobenius),
+                 text(norms.jacobian), text(norms.score_gradient), text(norms.max_score));
+      std::fflush(stdout);
+    }
+  }
+  const Json document = {{"mode", "norms"}, {"task", facts.name}, {"rows", rows}};
+  if (json) fmt::print("{}\n", dump_json(document));
+  if (arguments.count("output") != 0) {
+    write_file_atomic(arguments["output"].as<std::string>(), dump_json(document, 1) + "\n");
+  }
+}
+
 int run(int argc, char** argv) {
   cxxopts::Options options = make_options();
   const cxxopts::ParseResult arguments = options.parse(argc, argv);
@@ -229,7 +268,7 @@ int run(int argc, char** argv) {
     fmt::print("{}", attention_list());
     return 0;
   }
-  if (arguments.count("mode") == 0) throw UsageError("say what to measure: peak, train, eval or variants");
+  if (arguments.count("mode") == 0) throw UsageError("say what to measure: peak, train, eval, variants or norms");
   const std::string mode = arguments["mode"].as<std::string>();
   const int threads = static_cast<int>(number<int64_t>(arguments, "threads", 1, 4096));
   const double seconds = number<double>(arguments, "seconds", 0.01, 3600);
@@ -249,14 +288,20 @@ int run(int argc, char** argv) {
     return 0;
   }
   const bool variants = mode == "variants";
-  if (mode != "train" && mode != "eval" && !variants) {
-    throw UsageError("'{}': want peak, train, eval or variants", mode);
+  const bool norms = mode == "norms";
+  if (mode != "train" && mode != "eval" && !variants && !norms) {
+    throw UsageError("'{}': want peak, train, eval, variants or norms", mode);
   }
-  for (const char* option : {"lengths", "quick", "output", "plot"}) {
+  for (const char* option : {"lengths", "output"}) {
+    if (!variants && !norms && arguments.count(option) != 0) {
+      throw UsageError("--{}: only with variants and norms", option);
+    }
+  }
+  for (const char* option : {"quick", "plot"}) {
     if (!variants && arguments.count(option) != 0) throw UsageError("--{}: only with variants", option);
   }
   for (const char* option : {"length", "profile"}) {
-    if (variants && arguments.count(option) != 0) throw UsageError("--{}: not with variants", option);
+    if ((variants || norms) && arguments.count(option) != 0) throw UsageError("--{}: not with {}", option, mode);
   }
   const std::string precision_name = arguments["precision"].as<std::string>();
   const Precision precision = precision_named(precision_name);
@@ -264,6 +309,10 @@ int run(int argc, char** argv) {
     throw UsageError("--precision {}: must be float32 or bfloat16", precision_name);
   }
   const TaskFacts facts = make_task("--task", arguments["task"].as<std::string>())->facts();
+  if (norms) {
+    run_norms(arguments, facts, threads);
+    return 0;
+  }
   const int repeats = static_cast<int>(number<int64_t>(arguments, "repeats", 1, 1000000));
   if (variants) {
     run_variants(arguments, facts, {{}, threads, seconds, repeats, precision}, precision_name);

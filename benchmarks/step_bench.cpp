@@ -88,7 +88,7 @@ StepRunner::~StepRunner() = default;
 void StepRunner::train() { state_->trainer->step(); }
 void StepRunner::evaluate() { lra::evaluate(state_->model, state_->data, {}); }
 const Classifier& StepRunner::model() const { return state_->model; }
-Example StepRunner::example() const { return state_->data.get(0); }
+Example StepRunner::example(int64_t number) const { return state_->data.get(number); }
 
 StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
   StepRunner runner(recipe, task, settings.attention, settings.precision);

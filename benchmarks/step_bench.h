@@ -24,7 +24,7 @@ class StepRunner {
   void evaluate();
 
   const Classifier& model() const;
-  Example example() const;  // one of them
+  Example example(int64_t number = 0) const;  // one of the batch
 
  private:
   struct State;

@@ -105,7 +105,7 @@ class Bench(unittest.TestCase):
                           for name in ("polynomial:power=2,scale=sqrt", "softmax")])
 
     def test_wrong_input_is_one_line(self):
-        for name, arguments in {"want peak, train, eval or variants": ["walk"],
+        for name, arguments in {"want peak, train, eval, variants or norms": ["walk"],
                                 "--lengths": ["variants", "--lengths", "64,x"],
                                 "--plot": ["train", "--plot", "x.svg"],
                                 "--profile": ["variants", "--quick", "--profile"],

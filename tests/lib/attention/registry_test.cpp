@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/util/check.h"
+#include "lib/util/files.h"
 
 namespace lra {
 namespace {
@@ -79,6 +80,12 @@ TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
   EXPECT_EQ(error_of("polynomial:power=3,power=2"), "attention polynomial: option 'power' is given twice");
   EXPECT_EQ(error_of("polynomial:"), "attention 'polynomial:': nothing after ':'; write polynomial:key=value");
   EXPECT_NE(error_of("softmax+xyz"), "accepted");
+}
+
+// The table of docs/attention.md is the registry's own.
+TEST(AttentionList, IsTheTableOfTheDocumentation) {
+  const std::string text = read_file(LRA_SOURCE_DIR "/docs/attention.md");
+  EXPECT_NE(text.find(attention_table()), std::string::npos) << "docs/attention.md should hold\n" << attention_table();
 }
 
 TEST(AttentionList, NamesEveryFamilyAndOption) {
