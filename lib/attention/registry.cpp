@@ -78,6 +78,14 @@ const std::vector<AttentionFamily>& attention_families() {
     for (const auto& list : {
              softmax_families(),
              polynomial_families(),
+             linear_elu_families(),
+             favor_families(),
+             rfa_families(),
+             rmfa_families(),
+             hrf_families(),
+             lln_families(),
+             lln_diag_families(),
+             cosformer_families(),
          }) {
       for (AttentionFamily family : list) {
         if (family.causal) {

@@ -44,6 +44,18 @@ constexpr Case kCases[] = {
     {"polynomial-power-4-scale-moment"},
     {"polynomial-power-6-scale-moment-gain-1"},
     {"pair-polynomial-power-3-scale-16"},
+    {"linear-elu-lra"},
+    {"linear-elu-lra-length-max"},
+    {"favor-features-16"},
+    {"rfa-features-16"},
+    {"rmfa-features-16"},
+    {"hrf-features-16"},
+    {"lln"},
+    {"lln-diag"},
+    {"lln-diag-mix-ratio"},
+    {"lln-diag-mix-scale"},
+    {"cosformer"},
+    {"linear-elu"},
 };
 
 // Keeps the worst ratio of an error to its tolerance over a fixture.

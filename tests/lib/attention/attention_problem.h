@@ -143,6 +143,8 @@ struct DoubleProblem {
                {},
                p.training,
                {}};
+    problem.dropout_key = kKey;
+    problem.layer = kLayer;
     for (const auto& parameter : p.parameters) problem.parameters.emplace_back(parameter.begin(), parameter.end());
     if (p.dropout > 0 && p.kernel->dropout_applies()) {
       std::vector<double> factors;  // drawn once: the reference is asked many times

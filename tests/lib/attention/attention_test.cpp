@@ -59,7 +59,9 @@ std::vector<Coordinate> coordinates(DoubleProblem& expected, const Problem& p, c
 // The gradient against central differences of the reference's loss: along some random directions through all
 // coordinates, in which a single wrong number shows, and along some coordinates alone.
 void expect_gradient(const Problem& p, const Result& got, int directions, int singles, const std::string& what) {
+  const DoubleProblem constants(p);
   DoubleProblem expected(p);
+  expected.problem.constants = &constants.problem;
   const std::vector<Coordinate> all = coordinates(expected, p, got);
   std::vector<double> start;
   double largest_gradient = 0.0;

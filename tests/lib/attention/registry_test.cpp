@@ -52,8 +52,10 @@ TEST(AttentionSpec, OptionsAsJson) {
 }
 
 TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
-  EXPECT_EQ(error_of("softmux"), "unknown attention 'softmux'; known: softmax, polynomial");
-  EXPECT_EQ(error_of(""), "unknown attention ''; known: softmax, polynomial");
+  std::string known;
+  for (const AttentionFamily& family : attention_families()) known += (known.empty() ? "" : ", ") + family.name;
+  EXPECT_EQ(error_of("softmux"), "unknown attention 'softmux'; known: " + known);
+  EXPECT_EQ(error_of(""), "unknown attention ''; known: " + known);
   EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: none");
   EXPECT_EQ(error_of("polynomial:pow=3"),
             "attention polynomial has no option 'pow=3'; it has: power=3, scale=16, length=real|max, gain=0, "
