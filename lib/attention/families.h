@@ -17,6 +17,8 @@ std::vector<AttentionFamily> hrf_families();
 std::vector<AttentionFamily> lln_families();
 std::vector<AttentionFamily> lln_diag_families();
 std::vector<AttentionFamily> cosformer_families();
+std::vector<AttentionFamily> nystrom_families();
+std::vector<AttentionFamily> linformer_families();
 
 // m_q = E[x^(2q)] of x = q·k / sqrt(D) for queries and keys ~ N(0, I_D): (2q-1)!! prod_{r<q} (1 + 2r/D).
 double polynomial_moment(int power, int head_dim);

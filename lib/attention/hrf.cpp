@@ -191,7 +191,8 @@ std::vector<AttentionFamily> hrf_families() {
                  return make_feature_map(spec, shape, std::make_unique<Hrf>(spec, shape));
                },
            .reference = ref::matrices(hrf_weights),
-           .examples = {"hrf", "hrf:features=16,angles=4", "hrf:features=16,causal=1"}}};
+           .examples = {"hrf", "hrf:features=16,angles=4", "hrf:features=16,causal=1"},
+           .example_scale = 0.3f}};
 }
 
 }  // namespace lra

@@ -86,6 +86,8 @@ const std::vector<AttentionFamily>& attention_families() {
              lln_families(),
              lln_diag_families(),
              cosformer_families(),
+             nystrom_families(),
+             linformer_families(),
          }) {
       for (AttentionFamily family : list) {
         if (family.causal) {

@@ -26,6 +26,8 @@ struct AttentionFamily {
   bool jacobian = true;       // dP/dS of a row has a closed form (WeightRow::jacobian_square)
   // Whether S of the spec is a multiple of QKᵀ and nothing else of P depends on Q and K.
   std::function<bool(const AttentionSpec&)> scores_are_dot_products = [](const AttentionSpec&) { return true; };
+  // Whether a convolution of V is added to P V.
+  std::function<bool(const AttentionSpec&)> convolves = [](const AttentionSpec&) { return false; };
   // Refuses values that do not fit (UsageError naming option and right form).
   std::function<void(const AttentionSpec&)> validate = [](const AttentionSpec&) {};
   std::function<std::unique_ptr<AttentionKernel>(const AttentionSpec&, const AttentionShape&)> make = nullptr;
@@ -34,6 +36,9 @@ struct AttentionFamily {
   ref::Reference reference = nullptr;                                                           // of make, in double
   std::function<void(const ref::AttentionProblem&, ref::Row& out)> finish_reference = nullptr;  // in place
   std::vector<std::string> examples = {};  // specs that the tests take, all forms among them
+  // Of their queries and keys, N(0, 1) times this: estimates of larger exponentials have denominators near 0, where no
+  // two computations agree.
+  float example_scale = 1.0f;
 };
 
 const std::vector<AttentionFamily>& attention_families();

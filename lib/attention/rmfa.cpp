@@ -159,7 +159,8 @@ std::vector<AttentionFamily> rmfa_families() {
            },
        .reference = ref::kernelised({rmfa_features, [](const ref::AttentionProblem&, double z,
                                                        int64_t) { return ref::away_from_zero(z, kLeastDenominator); }}),
-       .examples = {"rmfa", "rmfa:features=16", "rmfa:features=16,causal=1"}}};
+       .examples = {"rmfa:features=64", "rmfa:features=16", "rmfa:features=16,causal=1"},
+       .example_scale = 0.3f}};
 }
 
 }  // namespace lra

@@ -44,6 +44,7 @@ constexpr Case kCases[] = {
     {"polynomial-power-4-scale-moment"},
     {"polynomial-power-6-scale-moment-gain-1"},
     {"pair-polynomial-power-3-scale-16"},
+    {"linear-elu"},
     {"linear-elu-lra"},
     {"linear-elu-lra-length-max"},
     {"favor-features-16"},
@@ -55,7 +56,10 @@ constexpr Case kCases[] = {
     {"lln-diag-mix-ratio"},
     {"lln-diag-mix-scale"},
     {"cosformer"},
-    {"linear-elu"},
+    {"nystrom-landmarks-8"},
+    {"nystrom-landmarks-4-conv-5"},
+    {"linformer-rank-8"},
+    {"linformer-rank-8-share-none"},
 };
 
 // Keeps the worst ratio of an error to its tolerance over a fixture.

@@ -48,6 +48,10 @@ struct Problem {
     inputs.resize(n * 4 * width());
     d_out.resize(n * width());
     for (float& x : inputs) x = static_cast<float>(random.normal());
+    const auto family = std::ranges::find(attention_families(), spec.name, &AttentionFamily::name);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t c = 0; c < 2 * width(); ++c) inputs[i * 4 * width() + c] *= family->example_scale;
+    }
     for (float& x : d_out) x = static_cast<float>(random.normal());
     int32_t place = 0;
     for (int64_t i = 0; i < n; ++i) {

@@ -47,7 +47,7 @@ TEST(AttentionSpec, Slug) {
 
 TEST(AttentionSpec, OptionsAsJson) {
   EXPECT_EQ(parse_attention("polynomial").options_json().dump(),
-            R"({"power":3,"scale":"16","length":"real","gain":false,"form":"auto"})");
+            R"({"power":3,"scale":"16","length":"real","gain":false,"form":"auto","causal":false})");
   EXPECT_EQ(parse_attention("polynomial:power=1,form=linear").options_json().at("form"), "linear");
 }
 
@@ -56,13 +56,13 @@ TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
   for (const AttentionFamily& family : attention_families()) known += (known.empty() ? "" : ", ") + family.name;
   EXPECT_EQ(error_of("softmux"), "unknown attention 'softmux'; known: " + known);
   EXPECT_EQ(error_of(""), "unknown attention ''; known: " + known);
-  EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: none");
+  EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: causal=0");
   EXPECT_EQ(error_of("polynomial:pow=3"),
             "attention polynomial has no option 'pow=3'; it has: power=3, scale=16, length=real|max, gain=0, "
-            "form=auto|quadratic|linear");
+            "form=auto|quadratic|linear, causal=0");
   EXPECT_EQ(error_of("polynomial:gain"),
             "attention polynomial has no option 'gain'; it has: power=3, scale=16, length=real|max, gain=0, "
-            "form=auto|quadratic|linear");
+            "form=auto|quadratic|linear, causal=0");
   EXPECT_EQ(error_of("polynomial:power=0"), "attention polynomial: power=0 must be 1 to 8");
   EXPECT_EQ(error_of("polynomial:power=9"), "attention polynomial: power=9 must be 1 to 8");
   EXPECT_EQ(error_of("polynomial:power=2.5"), "attention polynomial: power=2.5 must be a whole number");
