@@ -127,7 +127,7 @@ std::vector<ref::Row> hrf_weights(const ref::AttentionProblem& problem, int head
   struct Token {
     ref::Row positive, cosine, sine, signs;
   };
-  const auto tokens = [&](MatrixView<const double> x) {
+  const auto tokens = [&](MatrixView<const double> x, MatrixView<const double> constants) {
     std::vector<Token> all;
     for (int64_t i = 0; i < n; ++i) {
       Token token;
@@ -138,7 +138,8 @@ std::vector<ref::Row> hrf_weights(const ref::AttentionProblem& problem, int head
         token.cosine.push_back(std::exp(half) * std::cos(u));
         token.sine.push_back(std::exp(half) * std::sin(u));
       }
-      for (const double t : project(problem.parameters[1], x, i, scale)) token.signs.push_back((t > 0.0) - (t < 0.0));
+      for (const double t : project(problem.parameters[1], constants, i, scale))
+        token.signs.push_back((t > 0.0) - (t < 0.0));
       all.push_back(std::move(token));
     }
     return all;
@@ -148,7 +149,8 @@ std::vector<ref::Row> hrf_weights(const ref::AttentionProblem& problem, int head
     for (size_t r = 0; r < a.size(); ++r) sum += a[r] * b[r];
     return sum / static_cast<double>(a.size());
   };
-  const std::vector<Token> queries = tokens(problem.q), keys = tokens(problem.k);
+  const std::vector<Token> queries = tokens(problem.q, problem.for_constants().q);
+  const std::vector<Token> keys = tokens(problem.k, problem.for_constants().k);
   std::vector<ref::Row> weights;
   for (int64_t i = 0; i < n; ++i) {
     ref::Row& row = weights.emplace_back(problem.keys(i));

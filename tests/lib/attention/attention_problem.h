@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -43,6 +44,7 @@ struct Problem {
         spec(parse_attention(text)),
         n(tokens),
         dropout(rate) {
+    omp_set_num_threads(1);  // products run on one thread, as in training
     kernel = make_attention(spec, shape);
     Random random(seed, RandomStream::kData);
     inputs.resize(n * 4 * width());

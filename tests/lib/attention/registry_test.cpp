@@ -83,6 +83,23 @@ TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
   EXPECT_NE(error_of("softmax+xyz"), "accepted");
 }
 
+TEST(AttentionSpec, FeaturesAndLandmarks) {
+  EXPECT_EQ(error_of("favor:features=-1"),
+            "attention favor: features=-1 must be 0 (chosen by the width of a head) to 65536");
+  EXPECT_EQ(error_of("hrf:angles=0"), "attention hrf: angles=0 must be 1 to 256");
+  EXPECT_EQ(error_of("linformer:rank=0"), "attention linformer: rank=0 must be 1 to 65536");
+  EXPECT_EQ(error_of("nystrom:landmarks=0"), "attention nystrom: landmarks=0 must be 1 to 65536");
+  EXPECT_EQ(error_of("nystrom:conv=4"),
+            "attention nystrom: conv=4 must be 0 (none) or an odd number of taps up to 4095");
+  EXPECT_EQ(error_of("nystrom:conv=0"), "accepted");
+  try {
+    make_attention(parse_attention("nystrom"), {2, 8, 200, 16});
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "attention nystrom: landmarks=128 must divide the padded length 200");
+  }
+}
+
 TEST(AttentionList, NamesEveryFamilyAndOption) {
   const std::string list = attention_list();
   for (const AttentionFamily& family : attention_families()) {
