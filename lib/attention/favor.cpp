@@ -38,6 +38,8 @@ class Favor final : public FeatureMap {
   int64_t features() const override { return features_; }
   double feature_flops() const override { return 2.0 * static_cast<double>(features_ * d_); }
 
+  double prepare_flops() const override { return causal_ ? 0.0 : feature_flops(); }
+
   // c of the keys, then the directions that are drawn anew.
   int64_t context_floats() const override { return 1 + (redraws_ ? features_ * d_ : 0); }
   void prepare(const AttentionInput& in, int head, float* context, Arena& arena) const override {

@@ -336,7 +336,8 @@ double FeatureMapKernel::flops(int64_t tokens, bool training, float) const {
   const double width = shape().head_dim + 1.0, chunk = static_cast<double>(std::min(kChunk, tokens));
   // A token's products with A, and those with the tokens of its chunk over the features and over the values.
   const double sum = 2.0 * features * width, over_features = 2.0 * chunk * features, over_values = 2.0 * chunk * width;
-  const double forward = 2.0 * map_->feature_flops() + 2.0 * sum + (causal_ ? over_features + over_values : 0.0);
+  const double forward =
+      map_->prepare_flops() + 2.0 * map_->feature_flops() + 2.0 * sum + (causal_ ? over_features + over_values : 0.0);
   // Features again (causal: twice) and their way back; A again where rows are causal.
   const double backward = (causal_ ? 4.0 : 2.0) * map_->feature_flops() + 2.0 * map_->feature_flops() +
                           (causal_ ? 5.0 * sum + 3.0 * over_features + 3.0 * over_values : 4.0 * sum);

@@ -32,8 +32,9 @@ class FeatureMap {
   virtual ~FeatureMap() = default;
   virtual std::vector<KernelParameter> parameters() const { return {}; }
   virtual int64_t features() const = 0;  // F
-  // Of the products that make the features of one token, 2 a multiply-add.
+  // Of the products that make the features of one token, 2 a multiply-add, and of prepare a token.
   virtual double feature_flops() const { return 0.0; }
+  virtual double prepare_flops() const { return 0.0; }
 
   // Numbers of a head that depend on the whole sequence. They are constants in the backward pass.
   virtual int64_t context_floats() const { return 0; }

@@ -103,7 +103,7 @@ class Hrf final : public FeatureMap {
     for (int64_t i = 0; i < signs.rows; ++i) {
       for (int64_t r = 0; r < angles_; ++r) {
         const float dot = signs.row(i)[r];
-        signs.row(i)[r] = dot > 0.0f ? unit : (dot < 0.0f ? -unit : 0.0f);
+        signs.row(i)[r] = unit * static_cast<float>((dot > 0.0f) - (dot < 0.0f));
       }
     }
     return signs;

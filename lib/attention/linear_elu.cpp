@@ -69,7 +69,7 @@ std::vector<AttentionFamily> linear_elu_families() {
       .idea = "φ(q)·φ(k) / (Σ + 1e-6), φ = elu + 1",
       .source = "arXiv 2006.16236",
       .kind = "feature map",
-      .cost = "2D f a token pair's share of A; none a score",
+      .cost = "none a score; D features a token",
       .linear = "exact",
       .causal = true,
       .jacobian = false,

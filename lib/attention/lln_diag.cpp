@@ -31,9 +31,9 @@ class LlnDiag final : public AttentionKernel {
   void backward(const AttentionInput& in, ConstMatrix out, const float* saved, const AttentionGradients& gradients,
                 Arena& arena) const override;
   double flops(int64_t tokens, bool training, float dropout) const override {
-    // Blocks: scores and their product with V; backward scores again and four more products.
+    // Blocks: scores and their product with V; backward both again and four gradients.
     const double block = 2.0 * static_cast<double>(tokens * std::min(d_, tokens) * d_ * shape().heads);
-    return lln_->flops(tokens, training, dropout) + (training ? 7.0 : 2.0) * block;
+    return lln_->flops(tokens, training, dropout) + (training ? 8.0 : 2.0) * block;
   }
   std::string form(bool, float) const override { return "linear"; }
   bool dropout_applies() const override { return false; }

@@ -40,7 +40,8 @@ class LocalMix final : public AttentionKernel {
     const double n = static_cast<double>(tokens), e = shape().dim;
     const double maps = 2.0 * e * shape().head_dim * static_cast<double>(1 + taps_);
     const double convolution = 2.0 * n * e * static_cast<double>(taps_);
-    return inner_->flops(tokens, training, dropout) + (training ? 4.0 : 1.0) * (maps + convolution);
+    return inner_->flops(tokens, training, dropout) + (training ? 4.0 : 1.0) * maps +
+           (training ? 3.0 : 1.0) * convolution;
   }
   std::string form(bool training, float dropout) const override { return inner_->form(training, dropout); }
   bool dropout_applies() const override { return inner_->dropout_applies(); }

@@ -7,11 +7,10 @@
 #include <numeric>
 
 #include "lib/attention/families.h"
-#include "lib/attention/random_features.h"
 #include "lib/attention/tile_matmul.h"
 #include "lib/attention/tiled_kernel.h"
 #include "lib/ops/bfloat16.h"
-#include "tests/lib/attention/attention_problem.h"
+#include "tests/lib/attention/against_reference.h"
 #include "tests/support/compare.h"
 #include "tests/support/targets.h"
 
@@ -24,90 +23,6 @@ std::vector<std::string> all_specs() {
     specs.insert(specs.end(), family.examples.begin(), family.examples.end());
   }
   return specs;
-}
-
-// What of a result is held to the reference: the error allowed to numbers like `wanted`. Scores err by the length of a
-// head; a power multiplies that error, the sums over keys add theirs. Where terms of about 1 cancel (a softmax over one
-// key), what is left of them counts.
-double allowed(const Problem& p, double magnitude) {
-  return tolerance(p.precision == Precision::kFloat32 ? NumberType::kFloat32 : NumberType::kBfloat16,
-                   p.n + 8 * p.shape.head_dim, std::max(magnitude, 1.0));
-}
-
-// One number that the loss depends on, in double, and its gradient as computed.
-struct Coordinate {
-  double* at;
-  float gradient;
-  std::string name;
-};
-
-std::vector<Coordinate> coordinates(DoubleProblem& expected, const Problem& p, const Result& got) {
-  std::vector<Coordinate> all;
-  const char* const names[] = {"dq", "dk", "dv", "dx"};
-  for (size_t i = 0; i < expected.inputs.size(); ++i) {
-    const auto column = static_cast<int64_t>(i) % (4 * p.width());
-    all.push_back({&expected.inputs[i], got.d_inputs[i], names[column / p.width()]});
-  }
-  for (size_t t = 0; t < got.d_parameters.size(); ++t) {
-    if (!p.kernel->parameters()[t].trained) continue;
-    for (size_t i = 0; i < got.d_parameters[t].size(); ++i) {
-      all.push_back({&expected.problem.parameters[t][i], got.d_parameters[t][i], p.kernel->parameters()[t].name});
-    }
-  }
-  return all;
-}
-
-// The gradient against central differences of the reference's loss: along some random directions through all
-// coordinates, in which a single wrong number shows, and along some coordinates alone.
-void expect_gradient(const Problem& p, const Result& got, int directions, int singles, const std::string& what) {
-  const DoubleProblem constants(p);
-  DoubleProblem expected(p);
-  expected.problem.constants = &constants.problem;
-  const std::vector<Coordinate> all = coordinates(expected, p, got);
-  std::vector<double> start;
-  double largest_gradient = 0.0;
-  for (const Coordinate& c : all) {
-    start.push_back(*c.at);
-    ASSERT_TRUE(std::isfinite(c.gradient)) << what << " " << c.name;
-    largest_gradient = std::max(largest_gradient, std::abs(static_cast<double>(c.gradient)));
-  }
-  Random random(7, RandomStream::kData);
-  const double h = 1e-6;
-  const auto slope = [&](const std::vector<std::pair<size_t, double>>& direction) {
-    for (const auto& [i, step] : direction) *all[i].at = start[i] + h * step;
-    const double above = expected.loss();
-    for (const auto& [i, step] : direction) *all[i].at = start[i] - h * step;
-    const double below = expected.loss();
-    for (const auto& [i, step] : direction) *all[i].at = start[i];
-    return (above - below) / (2 * h);
-  };
-  for (int number = 0; number < directions; ++number) {
-    std::vector<std::pair<size_t, double>> direction;
-    double along = 0.0;
-    for (size_t i = 0; i < all.size(); ++i) {
-      direction.emplace_back(i, random.normal());
-      along += direction.back().second * all[i].gradient;
-    }
-    // Errors of the entries add up like a random walk.
-    const double limit = allowed(p, largest_gradient) * std::sqrt(static_cast<double>(all.size()));
-    ASSERT_NEAR(along, slope(direction), limit) << what << " direction " << number;
-  }
-  for (int number = 0; number < singles; ++number) {
-    const size_t i = singles >= std::ssize(all) ? static_cast<size_t>(number) % all.size()
-                                                : random.below(static_cast<uint32_t>(all.size()));
-    ASSERT_NEAR(all[i].gradient, slope({{i, 1.0}}), allowed(p, largest_gradient))
-        << what << " " << all[i].name << " entry " << i;
-  }
-}
-
-void expect_reference(const Problem& p, int directions, int singles, const std::string& target) {
-  const std::string what = p.spec.canonical() + " N=" + std::to_string(p.n) + " D=" + std::to_string(p.shape.head_dim) +
-                           " dropout=" + std::to_string(p.dropout) + (p.training ? "" : " evaluation") + " on " +
-                           target;
-  const Result got = run(p);
-  const std::vector<double> out = DoubleProblem(p).out();
-  expect_close(got.out, out, allowed(p, largest(out)), what + " out");
-  expect_gradient(p, got, directions, singles, what);
 }
 
 class AgainstReference : public testing::TestWithParam<std::string> {};
@@ -136,83 +51,6 @@ INSTANTIATE_TEST_SUITE_P(Families, AgainstReference, testing::ValuesIn(all_specs
       name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return name;
 });
-
-// Linear forms cut sequences into chunks of 96: lengths around one and two of them.
-TEST(FeatureMaps, AgreeWithReferenceAroundChunks) {
-  for (const AttentionFamily& family : attention_families()) {
-    if (family.kind != "feature map" && family.kind != "low rank") continue;
-    for (const std::string& spec : family.examples) {
-      for (const int64_t n : {95, 96, 97, 192, 193}) {
-        expect_reference(Problem(spec, n, 2, 7, 0.0f), 1, 2, "the best instruction set");
-      }
-    }
-  }
-}
-
-// redraw=1 draws a step's directions in training, those of a layer for all examples, and has the stored ones in
-// evaluation.
-TEST(Favor, RedrawsAStepAndALayer) {
-  Problem p("favor:features=16,redraw=1", 50, 2, 8, 0.0f);
-  std::vector<const float*> pointers;
-  AttentionInput in = p.input(pointers);
-  const auto out = [&] {
-    std::vector<float> y(p.n * p.width());
-    Arena arena;
-    p.kernel->forward(in, {y.data(), p.n, p.width()}, nullptr, arena);
-    return y;
-  };
-  const std::vector<float> drawn = out();
-  in.example = 9;
-  EXPECT_EQ(out(), drawn);
-  in.layer = kLayer + 1;
-  EXPECT_NE(out(), drawn);
-  in.layer = kLayer, in.dropout_key[1] += 1;
-  EXPECT_NE(out(), drawn);
-  in.training = false;
-  const std::vector<float> stored = out();
-  EXPECT_NE(stored, drawn);
-  Problem fixed("favor:features=16", 50, 2, 8, 0.0f);
-  fixed.parameters = p.parameters;
-  EXPECT_EQ(run(fixed).out, stored);
-}
-
-// Rows in blocks of D orthogonal ones, as long as Gaussian vectors.
-TEST(Favor, DirectionsAreOrthogonal) {
-  constexpr int64_t kDim = 16, kRows = 40;
-  std::vector<float> rows(kDim * kRows);
-  Random random(1, RandomStream::kInit);
-  start_orthogonal(kDim)(random, rows);
-  double squares = 0.0;
-  for (int64_t a = 0; a < kRows; ++a) {
-    for (int64_t b = 0; b <= a; ++b) {
-      double dot = 0.0;
-      for (int64_t c = 0; c < kDim; ++c) dot += static_cast<double>(rows[a * kDim + c]) * rows[b * kDim + c];
-      if (a == b) squares += dot;
-      if (a != b && a / kDim == b / kDim) {
-        EXPECT_NEAR(dot, 0.0, 1e-5);
-      }
-    }
-  }
-  EXPECT_NEAR(squares / kRows, kDim, 0.2 * kDim);
-}
-
-// Estimates of exp approach it as features grow in number.
-TEST(RandomFeatures, ApproachSoftmax) {
-  for (const char* family : {"favor", "hrf", "rmfa"}) {
-    double errors[2] = {};
-    for (int many = 0; many < 2; ++many) {
-      Problem p(std::string(family) + (many == 0 ? ":features=64" : ":features=4096"), 40, 1, 8, 0.0f);
-      for (float& x : p.inputs) x *= std::string(family) == "favor" ? 0.3f : 1.0f;
-      Problem exact("softmax", 40, 1, 8, 0.0f);
-      exact.inputs = p.inputs;
-      const Result estimate = run(p), wanted = run(exact);
-      for (size_t i = 0; i < wanted.out.size(); ++i) {
-        errors[many] += std::pow(static_cast<double>(estimate.out[i]) - wanted.out[i], 2);
-      }
-    }
-    EXPECT_LT(errors[1], errors[0] / 10.0) << family;
-  }
-}
 
 // The products in bfloat16; its tolerance is that of rounded weights, which large powers of scores multiply.
 TEST(Bfloat16, AgreesWithReference) {
