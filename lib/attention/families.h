@@ -9,6 +9,22 @@ namespace lra {
 
 std::vector<AttentionFamily> softmax_families();
 std::vector<AttentionFamily> polynomial_families();
+std::vector<AttentionFamily> sigmoid_families();
+std::vector<AttentionFamily> relu_n_families();
+std::vector<AttentionFamily> ssmax_families();
+std::vector<AttentionFamily> softmax_sink_families();
+std::vector<AttentionFamily> sigsoftmax_families();
+std::vector<AttentionFamily> softpick_families();
+std::vector<AttentionFamily> gd_softmax_families();
+std::vector<AttentionFamily> adaptive_temp_families();
+std::vector<AttentionFamily> self_adjusted_families();
+std::vector<AttentionFamily> periodic_families();
+std::vector<AttentionFamily> entmax_families();
+std::vector<AttentionFamily> prox_max_families();
+std::vector<AttentionFamily> mos_families();
+std::vector<AttentionFamily> fox_families();
+std::vector<AttentionFamily> nap_families();
+std::vector<AttentionFamily> inline_families();
 std::vector<AttentionFamily> linear_elu_families();
 std::vector<AttentionFamily> favor_families();
 std::vector<AttentionFamily> rfa_families();

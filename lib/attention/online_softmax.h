@@ -9,19 +9,28 @@
 
 namespace lra {
 
+inline void online_softmax_begin(const ScoreTile& rows, float* statistics) {
+  for (int64_t i = 0; i < rows.s.rows; ++i) {
+    statistics[2 * i] = 0.0f;
+    statistics[2 * i + 1] = std::numeric_limits<float>::lowest();
+  }
+}
+inline void online_softmax_end(const ScoreTile& rows, float* statistics) {
+  for (int64_t i = 0; i < rows.s.rows; ++i) statistics[2 * i] = 1.0f / statistics[2 * i];
+}
+
 class OnlineSoftmax : public ScoreActivation {
  public:
   int statistics() const override { return 2; }
   void forward_begin(const ScoreTile& rows, float* statistics) const override {
-    for (int64_t i = 0; i < rows.s.rows; ++i) {
-      statistics[2 * i] = 0.0f;
-      statistics[2 * i + 1] = std::numeric_limits<float>::lowest();
-    }
+    online_softmax_begin(rows, statistics);
   }
-  void forward_end(const ScoreTile& rows, float* statistics) const override {
-    for (int64_t i = 0; i < rows.s.rows; ++i) statistics[2 * i] = 1.0f / statistics[2 * i];
-  }
+  void forward_end(const ScoreTile& rows, float* statistics) const override { online_softmax_end(rows, statistics); }
 };
+
+// Those of z = x, for families that differ from softmax around the rows alone (softmax.cpp).
+void softmax_rows_forward(const ScoreTile& tile, float* statistics, float* earlier);
+void softmax_rows_backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g);
 
 // Rows of weights p_j = a(x_j) / Σ a: ∂p_j/∂x_k = w_k ([j = k] - p_j) with w_k = a'(x_k) / Σ a (softmax: p_k
 // dz_k/dx_k), so that the sum of squares is Σ_k w_k² (1 - 2 p_k + Σ p²). w(k).

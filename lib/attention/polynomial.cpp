@@ -3,12 +3,11 @@
 // and keys. Statistics of a row: 1 / c. Powers 1 and 2 have an exact form in linear time (polynomial_linear.h) too.
 #include "lib/attention/polynomial.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "lib/attention/families.h"
+#include "lib/attention/form_choice.h"
 #include "lib/attention/polynomial_linear.h"
 #include "lib/attention/score_activation.h"
 #include "lib/util/check.h"
@@ -184,48 +183,6 @@ std::unique_ptr<AttentionKernel> polynomial_quadratic(const AttentionSpec& spec,
 
 namespace {
 
-// form=auto of the powers that have both: for each sequence the form with fewer operations, the quadratic one where
-// weights are dropped.
-class PolynomialAutoKernel final : public AttentionKernel {
- public:
-  PolynomialAutoKernel(const AttentionShape& shape, const AttentionSpec& spec)
-      : AttentionKernel(shape, spec), quadratic_(polynomial_quadratic(spec, shape)), linear_(shape, spec) {}
-
-  const std::vector<KernelParameter>& parameters() const override { return linear_.parameters(); }
-  int64_t saved_floats(int64_t tokens, float dropout) const override {
-    return chosen(tokens, dropout).saved_floats(tokens, dropout);
-  }
-  void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const override {
-    chosen(in.q.rows, in.dropout).forward(in, out, saved, arena);
-  }
-  void backward(const AttentionInput& in, ConstMatrix out, const float* saved, const AttentionGradients& gradients,
-                Arena& arena) const override {
-    chosen(in.q.rows, in.dropout).backward(in, out, saved, gradients, arena);
-  }
-  double flops(int64_t tokens, bool training, float dropout) const override {
-    return chosen(tokens, dropout).flops(tokens, training, dropout);
-  }
-  bool has_weights() const override { return true; }
-  void visit_weights(const AttentionInput& in, Arena& arena,
-                     const std::function<void(const WeightRow&)>& visit) const override {
-    quadratic_->visit_weights(in, arena, visit);
-  }
-  std::string form(bool training, float dropout) const override {
-    return dropout > 0.0f ? "quadratic" : fmt::format("linear above {} tokens", linear_.features());
-  }
-
- private:
-  // Forward 4 N F D operations against 4 N² D. With the backward pass it is 12 against 14, but saved_floats and
-  // backward have to find what forward chose, and know tokens and dropout alone.
-  const AttentionKernel& chosen(int64_t tokens, float dropout) const {
-    if (dropout > 0.0f || tokens <= linear_.features()) return *quadratic_;
-    return linear_;
-  }
-
-  std::unique_ptr<AttentionKernel> quadratic_;
-  PolynomialLinearKernel linear_;
-};
-
 void validate(const AttentionSpec& spec) {
   const int64_t power = spec.integer("power");
   if (power < 1 || power > 8) throw UsageError("attention polynomial: power={} must be 1 to 8", spec.get("power"));
@@ -273,7 +230,10 @@ std::vector<AttentionFamily> polynomial_families() {
                  spec.flag("causal")) {
                return polynomial_quadratic(spec, shape);
              }
-             return std::make_unique<PolynomialAutoKernel>(shape, spec);
+             // Forward 4 N F D operations against 4 N² D.
+             auto linear = std::make_unique<PolynomialLinearKernel>(shape, spec);
+             const int64_t above = linear->features();
+             return choose_form(polynomial_quadratic(spec, shape), std::move(linear), above);
            },
            .reference = ref::rows([](const ref::RowPlace& row, const ref::Row& x) {
              const AttentionSpec& spec = row.problem.spec;

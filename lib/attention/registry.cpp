@@ -76,18 +76,13 @@ const std::vector<AttentionFamily>& attention_families() {
   static const std::vector<AttentionFamily> families = [] {
     std::vector<AttentionFamily> all;
     for (const auto& list : {
-             softmax_families(),
-             polynomial_families(),
-             linear_elu_families(),
-             favor_families(),
-             rfa_families(),
-             rmfa_families(),
-             hrf_families(),
-             lln_families(),
-             lln_diag_families(),
-             cosformer_families(),
-             nystrom_families(),
-             linformer_families(),
+             softmax_families(),    polynomial_families(),    sigmoid_families(),       relu_n_families(),
+             ssmax_families(),      softmax_sink_families(),  sigsoftmax_families(),    softpick_families(),
+             gd_softmax_families(), adaptive_temp_families(), self_adjusted_families(), periodic_families(),
+             entmax_families(),     prox_max_families(),      mos_families(),           fox_families(),
+             nap_families(),        inline_families(),        linear_elu_families(),    favor_families(),
+             rfa_families(),        rmfa_families(),          hrf_families(),           lln_families(),
+             lln_diag_families(),   cosformer_families(),     nystrom_families(),       linformer_families(),
          }) {
       for (AttentionFamily family : list) {
         if (family.causal) {

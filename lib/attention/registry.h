@@ -16,16 +16,17 @@ namespace lra {
 struct AttentionFamily {
   std::string name;
   std::vector<AttentionOption> options = {};  // without causal, see below
-  std::string idea;                           // one line
+  std::string idea = "";                      // one line
   std::string source;                         // paper
   std::string kind;                           // elementwise | row-wise | feature map | low rank
-  std::string cost;  // per score forward, in additions or multiplications f and exponentials E; softmax takes 4f + 1E
+  std::string cost =
+      "";  // per score forward, in additions or multiplications f and exponentials E; softmax takes 4f + 1E
   std::string linear = "no";  // form in time linear in N: no | exact | own kernel (P itself is another) | approximate
   std::string ours = "";      // what is our definition where the source says nothing or another thing
   bool causal = false;        // has the option causal=1
   bool jacobian = true;       // dP/dS of a row has a closed form (WeightRow::jacobian_square)
-  // Whether S of the spec is a multiple of QKᵀ and nothing else of P depends on Q and K.
-  std::function<bool(const AttentionSpec&)> scores_are_dot_products = [](const AttentionSpec&) { return true; };
+  // Whether S is a multiple of QKᵀ and the derivative of P by Q goes through S alone and whole.
+  std::function<bool(const AttentionSpec&)> plain_scores = [](const AttentionSpec&) { return true; };
   // Whether a convolution of V is added to P V.
   std::function<bool(const AttentionSpec&)> convolves = [](const AttentionSpec&) { return false; };
   // Refuses values that do not fit (UsageError naming option and right form).
@@ -36,6 +37,7 @@ struct AttentionFamily {
   ref::Reference reference = nullptr;                                                           // of make, in double
   std::function<void(const ref::AttentionProblem&, ref::Row& out)> finish_reference = nullptr;  // in place
   std::vector<std::string> examples = {};  // specs that the tests take, all forms among them
+  bool slow_reference = false;             // not for long rows
   // Of their queries and keys, N(0, 1) times this: estimates of larger exponentials have denominators near 0, where no
   // two computations agree.
   float example_scale = 1.0f;

@@ -12,7 +12,8 @@
 
 namespace lra {
 
-// Scores of some queries (rows) with some keys (columns) of one head.
+// Scores of some queries (rows, at most kTileRows but for forward_begin and forward_end) with some keys (columns) of
+// one head.
 struct ScoreTile {
   int64_t tokens;      // N, of the sequence
   int64_t query, key;  // those of s(0, 0)
@@ -31,6 +32,14 @@ struct ScoreTile {
   // write.
   int64_t columns(int64_t i) const { return causal ? std::clamp<int64_t>(keys(i) - key, 0, s.cols) : s.cols; }
   const uint8_t* row_kept(int64_t i) const { return kept == nullptr ? nullptr : kept + i * kept_stride; }
+  // Row i as a tile of its own.
+  ScoreTile row(int64_t i) const {
+    ScoreTile one = *this;
+    one.query += i;
+    one.s = s.row_block(i, 1);
+    one.kept = row_kept(i);
+    return one;
+  }
 };
 
 // Gradients that a family adds to while its rows are turned back.

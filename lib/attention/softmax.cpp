@@ -31,19 +31,28 @@ HWY_AFTER_NAMESPACE();
 #include "lib/attention/families.h"
 
 namespace lra {
-namespace {
 
 HWY_EXPORT(softmax_forward);
 HWY_EXPORT(softmax_backward);
 
+void softmax_rows_forward(const ScoreTile& tile, float* statistics, float* earlier) {
+  HWY_DYNAMIC_DISPATCH(softmax_forward)(tile, statistics, earlier);
+}
+
+void softmax_rows_backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g) {
+  HWY_DYNAMIC_DISPATCH(softmax_backward)(tile, statistics, row_dots, g);
+}
+
+namespace {
+
 class Softmax final : public OnlineSoftmax {
  public:
   void forward(const ScoreTile& tile, float* statistics, float* earlier) const override {
-    HWY_DYNAMIC_DISPATCH(softmax_forward)(tile, statistics, earlier);
+    softmax_rows_forward(tile, statistics, earlier);
   }
   void backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g,
                 const RowGradients&) const override {
-    HWY_DYNAMIC_DISPATCH(softmax_backward)(tile, statistics, row_dots, g);
+    softmax_rows_backward(tile, statistics, row_dots, g);
   }
   std::optional<double> jacobian_square(const ScoreTile& tile, int64_t i, const float* p, const float*) const override {
     return ratio_jacobian_square(p, tile.keys(i), [&](int64_t k) { return p[k]; });

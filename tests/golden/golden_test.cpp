@@ -20,6 +20,9 @@ struct Case {
   // what is left into updates of any size up to the rate.
   bool shift_invariant = false;
   const char* form = nullptr;  // of the kernel, where the fixture's spec leaves the choice
+  // Smallest tolerance of the losses. fusedmax: in the fourth step two segments of a row meet; the reference itself, in
+  // double from start values moved by half a float32 rounding, ends 7.1e-6 away in 7 of 12 draws.
+  double losses = 0.0;
 };
 
 std::string title(const Case& c) { return c.form == nullptr ? c.name : std::string(c.name) + "-form-" + c.form; }
@@ -44,6 +47,60 @@ constexpr Case kCases[] = {
     {"polynomial-power-4-scale-moment"},
     {"polynomial-power-6-scale-moment-gain-1"},
     {"pair-polynomial-power-3-scale-16"},
+    {"adaptive-temp-train-1-gradient-full"},
+    {"adaptive-temp-train-1"},
+    {"adaptive-temp"},
+    {"cos-max"},
+    {"entmax-alpha-1.3"},
+    {"entmax-learnable-1"},
+    {"entmax15"},
+    {"fox-bi"},
+    {"fox"},
+    {"fusedmax-lambda-0.5", false, nullptr, 1e-5},
+    {"gd-softmax"},
+    {"inline-features-exp", false, "quadratic"},
+    {"inline-features-exp", false, "linear"},
+    {"inline", false, "quadratic"},
+    {"inline", false, "linear"},
+    {"mos"},
+    {"nap", false, "quadratic"},
+    {"nap", false, "linear"},
+    {"norm-cos-max"},
+    {"norm-sin-max-const"},
+    {"norm-sin-max"},
+    {"norm-sin-softmax"},
+    {"norm-sin2-max-shift"},
+    {"norm-sin2-max"},
+    {"norm-siren-max"},
+    {"oscarmax-beta-0.05"},
+    {"polynomial-power-3-scale-16-plus-xsa"},
+    {"rela-gate-1"},
+    {"rela"},
+    {"relu-n-power-2-a-0.5"},
+    {"relu-n"},
+    {"sa-softmax-form-minus-min"},
+    {"sa-softmax-norm-form-free"},
+    {"sa-softmax-norm"},
+    {"sa-softmax"},
+    {"sigmoid-learnable-1"},
+    {"sigmoid-n"},
+    {"sigmoid-sqrt-n"},
+    {"sigmoid"},
+    {"sigsoftmax"},
+    {"sin-max-const-omega-10"},
+    {"sin-max-const"},
+    {"sin-max"},
+    {"sin-softmax"},
+    {"sin2-max-shift"},
+    {"sin2-max"},
+    {"siren-max"},
+    {"softmax-plus-xsa"},
+    {"softmax-sink"},
+    {"softmax1"},
+    {"softpick"},
+    {"sparsemax"},
+    {"ssmax-bias-1"},
+    {"ssmax"},
     {"linear-elu"},
     {"linear-elu-lra"},
     {"linear-elu-lra-length-max"},
@@ -134,7 +191,7 @@ void compare_training(Fixture& fixture, const Case& c, Classifier& model, const 
       losses.push_back(static_cast<float>(trainer.step().loss));
     }
   });
-  comparison.expect("losses", losses, fixture.floats("losses"), fixture.tolerance("losses"));
+  comparison.expect("losses", losses, fixture.floats("losses"), std::max(c.losses, fixture.tolerance("losses")));
   for (const ParameterInfo& info : model.layout().all()) {
     const bool kept = fixture.facts().at("final") == "all" || info.name.find(".kernel.") != std::string::npos;
     if (!kept || !info.trained) continue;
@@ -150,7 +207,9 @@ TEST_P(Golden, MatchesPyTorch) {
   const Case& c = GetParam();
   Fixture fixture(c.name);
   ModelConfig config = fixture.config();
-  if (c.form != nullptr) config.attention += std::string(",form=") + c.form;
+  if (c.form != nullptr) {
+    config.attention += (config.attention.find(':') == std::string::npos ? ":form=" : ",form=") + std::string(c.form);
+  }
   Classifier model(config);
   load_start(fixture, model);
   if (HasFatalFailure()) return;
