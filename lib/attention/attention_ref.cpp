@@ -55,4 +55,18 @@ Reference weights(std::function<Row(const RowPlace&)> map) {
   return [map = std::move(map)](const AttentionProblem& problem) { return mix(problem, map, false); };
 }
 
+Reference matrices(std::function<std::vector<Row>(const AttentionProblem&, int)> map) {
+  return [map = std::move(map)](const AttentionProblem& problem) {
+    int head = -1;
+    std::vector<Row> weights;
+    return mix(
+        problem,
+        [&](const RowPlace& place) {
+          if (place.head != head) weights = map(problem, head = place.head);
+          return weights[place.query];
+        },
+        false);
+  };
+}
+
 }  // namespace lra::ref

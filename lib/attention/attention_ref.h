@@ -3,6 +3,7 @@
 // here.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -20,7 +21,12 @@ struct AttentionProblem {
   bool training = true;
   // Factor of weight (head, query, key) by dropout: 0 or 1 / (1 - rate). Empty: no dropout.
   std::function<double(int, int64_t, int64_t)> dropout;
+  // Where numbers come from that the backward pass takes for constants; null: from here. Central differences need it.
+  const AttentionProblem* constants = nullptr;
+  std::array<uint32_t, 2> dropout_key{};  // as those of AttentionInput
+  int layer = 0;
 
+  const AttentionProblem& for_constants() const { return constants == nullptr ? *this : *constants; }
   int64_t tokens() const { return q.rows; }
   // Keys of a query.
   int64_t keys(int64_t query) const { return spec.flag("causal") ? query + 1 : q.rows; }
@@ -48,5 +54,7 @@ Row softmax(const Row& x);
 Reference rows(RowMap map);
 // O = P V, P by the function: entries of row `query` for its keys. No dropout.
 Reference weights(std::function<Row(const RowPlace&)> map);
+// The same, P by the function: all rows of a head, each up to its last key.
+Reference matrices(std::function<std::vector<Row>(const AttentionProblem&, int head)> map);
 
 }  // namespace lra::ref

@@ -25,6 +25,16 @@ std::vector<AttentionFamily> mos_families();
 std::vector<AttentionFamily> fox_families();
 std::vector<AttentionFamily> nap_families();
 std::vector<AttentionFamily> inline_families();
+std::vector<AttentionFamily> linear_elu_families();
+std::vector<AttentionFamily> favor_families();
+std::vector<AttentionFamily> rfa_families();
+std::vector<AttentionFamily> rmfa_families();
+std::vector<AttentionFamily> hrf_families();
+std::vector<AttentionFamily> lln_families();
+std::vector<AttentionFamily> lln_diag_families();
+std::vector<AttentionFamily> cosformer_families();
+std::vector<AttentionFamily> nystrom_families();
+std::vector<AttentionFamily> linformer_families();
 
 // m_q = E[x^(2q)] of x = q·k / sqrt(D) for queries and keys ~ N(0, I_D): (2q-1)!! prod_{r<q} (1 + 2r/D).
 double polynomial_moment(int power, int head_dim);

@@ -7,6 +7,7 @@
 #include "lib/attention/centred_linear.h"
 #include "lib/attention/centred_rows.h"
 #include "lib/attention/families.h"
+#include "lib/attention/local_mix.h"
 #include "lib/attention/score_activation.h"
 #include "lib/util/check.h"
 
@@ -185,6 +186,33 @@ AttentionFamily inline_family() {
 
 }  // namespace
 
-std::vector<AttentionFamily> inline_families() { return {inline_family()}; }
+std::vector<AttentionFamily> inline_families() {
+  AttentionFamily convolved = inline_family();
+  convolved.name = "inline-conv";
+  convolved.idea = "inline plus a depthwise convolution of V whose taps come from the mean input";
+  convolved.ours = "width=0: three taps along the sequence";
+  convolved.options.push_back({"width",
+                               AttentionOption::Kind::kInteger,
+                               "0",
+                               {},
+                               "0: 3 taps along the sequence; W: 3 × 3 taps, rows of W pixels"});
+  convolved.causal = false;
+  convolved.convolves = [](const AttentionSpec&) { return true; };
+  convolved.validate = [](const AttentionSpec& spec) {
+    if (spec.integer("width") < 0) {
+      throw UsageError("attention inline-conv: width={} must be 0 or the width of the pictures", spec.get("width"));
+    }
+  };
+  convolved.make = [](const AttentionSpec& spec, const AttentionShape& shape) {
+    return add_local_mix(make_inline(spec, shape), static_cast<int>(spec.integer("width")));
+  };
+  convolved.reference = [](const ref::AttentionProblem& problem) {
+    ref::Row out = inline_reference(problem);
+    ref::add_local_mix(problem, 0, static_cast<int>(problem.spec.integer("width")), out);
+    return out;
+  };
+  convolved.examples = {"inline-conv", "inline-conv:width=6", "inline-conv:features=exp,form=linear"};
+  return {inline_family(), convolved};
+}
 
 }  // namespace lra

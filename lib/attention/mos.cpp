@@ -184,7 +184,8 @@ class MixtureOfSoftmaxes final : public ScoreActivation {
         const double w = b[c] * p(c, k);
         own += w;
         cross += w * p(c, k) / mix[c];
-        for (int e = 0; e < components_; ++e) sum += w * b[e] * p(e, k) * gram[c][e] / (mix[c] * mix[e]);
+        for (int e = 0; e < components_; ++e)
+          sum += w * b[e] * p(e, k) * gram[c][e] / (static_cast<double>(mix[c]) * mix[e]);
       }
       sum += own * own - 2.0 * own * cross;
     }

@@ -33,14 +33,19 @@ void softmax_rows_forward(const ScoreTile& tile, float* statistics, float* earli
 void softmax_rows_backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g);
 
 // Rows of weights p_j = a(x_j) / Σ a: ∂p_j/∂x_k = w_k ([j = k] - p_j) with w_k = a'(x_k) / Σ a (softmax: p_k
-// dz_k/dx_k), so that the sum of squares is Σ_k w_k² (1 - 2 p_k + Σ p²). w(k).
+// dz_k/dx_k), so that the sum of squares is Σ_k w_k² (1 - 2 p_k + Σ p²). w(k). `whole`: the row sums to 1; then the
+// rounding that all of it shares is taken out, so that rows of a single weight have a Jacobian of 0.
 template <class W>
-double ratio_jacobian_square(const float* p, int64_t n, const W& w) {
-  double squares = 0.0, sum = 0.0;
-  for (int64_t k = 0; k < n; ++k) squares += static_cast<double>(p[k]) * p[k];
+double ratio_jacobian_square(const float* p, int64_t n, const W& w, bool whole = true) {
+  double total = 0.0, squares = 0.0, sum = 0.0;
+  for (int64_t k = 0; k < n; ++k) {
+    total += p[k];
+    squares += static_cast<double>(p[k]) * p[k];
+  }
+  const double scale = whole ? 1.0 / total : 1.0;
   for (int64_t k = 0; k < n; ++k) {
     const double slope = w(k);
-    sum += slope * slope * (1.0 - 2.0 * p[k] + squares);
+    sum += slope * slope * (1.0 - 2.0 * scale * p[k] + scale * scale * squares);
   }
   return sum;
 }

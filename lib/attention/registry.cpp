@@ -76,24 +76,13 @@ const std::vector<AttentionFamily>& attention_families() {
   static const std::vector<AttentionFamily> families = [] {
     std::vector<AttentionFamily> all;
     for (const auto& list : {
-             softmax_families(),
-             polynomial_families(),
-             sigmoid_families(),
-             relu_n_families(),
-             ssmax_families(),
-             softmax_sink_families(),
-             sigsoftmax_families(),
-             softpick_families(),
-             gd_softmax_families(),
-             adaptive_temp_families(),
-             self_adjusted_families(),
-             periodic_families(),
-             entmax_families(),
-             prox_max_families(),
-             mos_families(),
-             fox_families(),
-             nap_families(),
-             inline_families(),
+             softmax_families(),    polynomial_families(),    sigmoid_families(),       relu_n_families(),
+             ssmax_families(),      softmax_sink_families(),  sigsoftmax_families(),    softpick_families(),
+             gd_softmax_families(), adaptive_temp_families(), self_adjusted_families(), periodic_families(),
+             entmax_families(),     prox_max_families(),      mos_families(),           fox_families(),
+             nap_families(),        inline_families(),        linear_elu_families(),    favor_families(),
+             rfa_families(),        rmfa_families(),          hrf_families(),           lln_families(),
+             lln_diag_families(),   cosformer_families(),     nystrom_families(),       linformer_families(),
          }) {
       for (AttentionFamily family : list) {
         if (family.causal) {
@@ -189,18 +178,21 @@ std::string attention_list() {
 }
 
 std::string attention_table() {
+  const auto cell = [](std::string text) {
+    for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+    return text;
+  };
   std::string text =
       "| name | P | kind | cost a score | linear form | causal | options | source | ours |\n"
       "|---|---|---|---|---|---|---|---|---|\n";
   for (const AttentionFamily& family : attention_families()) {
     std::vector<std::string> options;
     for (const AttentionOption& option : family.options) {
-      if (option.key != "causal") options.push_back("`" + describe(option) + "`");
+      if (option.key != "causal") options.push_back("`" + cell(describe(option)) + "`");
     }
-    std::string row = fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", family.name, family.idea,
-                                  family.kind, family.cost, family.linear, family.causal ? "yes" : "no",
-                                  fmt::join(options, ", "), family.source, family.ours);
-    text += row;
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", family.name, cell(family.idea),
+                        family.kind, cell(family.cost), family.linear, family.causal ? "yes" : "no",
+                        fmt::join(options, ", "), family.source, cell(family.ours));
   }
   return text;
 }

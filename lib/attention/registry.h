@@ -27,6 +27,8 @@ struct AttentionFamily {
   bool jacobian = true;       // dP/dS of a row has a closed form (WeightRow::jacobian_square)
   // Whether S is a multiple of QKᵀ and the derivative of P by Q goes through S alone and whole.
   std::function<bool(const AttentionSpec&)> plain_scores = [](const AttentionSpec&) { return true; };
+  // Whether a convolution of V is added to P V.
+  std::function<bool(const AttentionSpec&)> convolves = [](const AttentionSpec&) { return false; };
   // Refuses values that do not fit (UsageError naming option and right form).
   std::function<void(const AttentionSpec&)> validate = [](const AttentionSpec&) {};
   std::function<std::unique_ptr<AttentionKernel>(const AttentionSpec&, const AttentionShape&)> make = nullptr;
@@ -36,6 +38,9 @@ struct AttentionFamily {
   std::function<void(const ref::AttentionProblem&, ref::Row& out)> finish_reference = nullptr;  // in place
   std::vector<std::string> examples = {};  // specs that the tests take, all forms among them
   bool slow_reference = false;             // not for long rows
+  // Of their queries and keys, N(0, 1) times this: estimates of larger exponentials have denominators near 0, where no
+  // two computations agree.
+  float example_scale = 1.0f;
 };
 
 const std::vector<AttentionFamily>& attention_families();

@@ -30,7 +30,8 @@ class SoftmaxSink final : public OnlineSoftmax {
     }
   }
   std::optional<double> jacobian_square(const ScoreTile& tile, int64_t i, const float* p, const float*) const override {
-    return ratio_jacobian_square(p, tile.keys(i), [&](int64_t k) { return p[k]; });
+    return ratio_jacobian_square(
+        p, tile.keys(i), [&](int64_t k) { return p[k]; }, false);
   }
 
  private:

@@ -23,6 +23,9 @@ struct Case {
   // Smallest tolerance of the losses. fusedmax: in the fourth step two segments of a row meet; the reference itself, in
   // double from start values moved by half a float32 rounding, ends 7.1e-6 away in 7 of 12 draws.
   double losses = 0.0;
+  // Smallest relative tolerance of norms. rmfa: denominators near 0; half a float32 rounding of the start values moves
+  // the reference in double by 2 to 6e-6.
+  double norms = 0.0;
 };
 
 std::string title(const Case& c) { return c.form == nullptr ? c.name : std::string(c.name) + "-form-" + c.form; }
@@ -60,6 +63,8 @@ constexpr Case kCases[] = {
     {"gd-softmax"},
     {"inline-features-exp", false, "quadratic"},
     {"inline-features-exp", false, "linear"},
+    {"inline-conv"},
+    {"inline-conv-width-6"},
     {"inline", false, "quadratic"},
     {"inline", false, "linear"},
     {"mos"},
@@ -101,6 +106,22 @@ constexpr Case kCases[] = {
     {"sparsemax"},
     {"ssmax-bias-1"},
     {"ssmax"},
+    {"linear-elu"},
+    {"linear-elu-lra"},
+    {"linear-elu-lra-length-max"},
+    {"favor-features-16"},
+    {"rfa-features-16"},
+    {"rmfa-features-16", false, nullptr, 0.0, 1.5e-5},
+    {"hrf-features-16"},
+    {"lln"},
+    {"lln-diag"},
+    {"lln-diag-mix-ratio"},
+    {"lln-diag-mix-scale"},
+    {"cosformer"},
+    {"nystrom-landmarks-8"},
+    {"nystrom-landmarks-4-conv-5"},
+    {"linformer-rank-8"},
+    {"linformer-rank-8-share-none"},
 };
 
 // Keeps the worst ratio of an error to its tolerance over a fixture.
@@ -216,7 +237,7 @@ class NormSquares final : public AttentionObserver {
   std::vector<double> frobenius_, jacobian_;
 };
 
-void compare_norms(Fixture& fixture, const Classifier& model, const std::vector<Example>& examples,
+void compare_norms(Fixture& fixture, const Case& c, const Classifier& model, const std::vector<Example>& examples,
                    Comparison& comparison) {
   if (!fixture.has("norms.frobenius")) return;
   NormSquares norms(model.config(), examples.size());
@@ -228,10 +249,10 @@ void compare_norms(Fixture& fixture, const Classifier& model, const std::vector<
   const auto compare = [&](const char* name, const std::vector<float>& got) {
     const std::span<const float> wanted = fixture.floats(name);
     ASSERT_EQ(got.size(), wanted.size()) << name;
-    const double relative = fixture.tolerance("norms_relative");
+    const double relative = std::max(c.norms, fixture.tolerance("norms_relative"));
     for (size_t i = 0; i < got.size(); ++i) {
       comparison.expect(name, std::span(got).subspan(i, 1), wanted.subspan(i, 1),
-                        relative * (1e-3 + std::abs(static_cast<double>(wanted[i]))));
+                        std::max(1e-6, relative * (1e-3 + std::abs(static_cast<double>(wanted[i])))));
     }
   };
   compare("norms.frobenius", norms.frobenius());
@@ -253,7 +274,7 @@ TEST_P(Golden, MatchesPyTorch) {
   const std::vector<Example> examples = fixture.examples();
   Comparison comparison;
   compare_gradients(fixture, model, examples, comparison);
-  compare_norms(fixture, model, examples, comparison);
+  compare_norms(fixture, c, model, examples, comparison);
   compare_training(fixture, c, model, examples, comparison);
   EXPECT_EQ(fixture.unread(), std::vector<std::string>());
   std::printf("%s: worst error / tolerance %.3f (%s)\n", title(c).c_str(), comparison.worst(),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -43,11 +44,16 @@ struct Problem {
         spec(parse_attention(text)),
         n(tokens),
         dropout(rate) {
+    omp_set_num_threads(1);  // products run on one thread, as in training
     kernel = make_attention(spec, shape);
     Random random(seed, RandomStream::kData);
     inputs.resize(n * 4 * width());
     d_out.resize(n * width());
     for (float& x : inputs) x = static_cast<float>(random.normal());
+    const auto family = std::ranges::find(attention_families(), spec.name, &AttentionFamily::name);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t c = 0; c < 2 * width(); ++c) inputs[i * 4 * width() + c] *= family->example_scale;
+    }
     for (float& x : d_out) x = static_cast<float>(random.normal());
     int32_t place = 0;
     for (int64_t i = 0; i < n; ++i) {
@@ -143,6 +149,8 @@ struct DoubleProblem {
                {},
                p.training,
                {}};
+    problem.dropout_key = kKey;
+    problem.layer = kLayer;
     for (const auto& parameter : p.parameters) problem.parameters.emplace_back(parameter.begin(), parameter.end());
     if (p.dropout > 0 && p.kernel->dropout_applies()) {
       std::vector<double> factors;  // drawn once: the reference is asked many times

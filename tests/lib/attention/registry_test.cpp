@@ -48,20 +48,22 @@ TEST(AttentionSpec, Slug) {
 
 TEST(AttentionSpec, OptionsAsJson) {
   EXPECT_EQ(parse_attention("polynomial").options_json().dump(),
-            R"({"power":3,"scale":"16","length":"real","gain":false,"form":"auto"})");
+            R"({"power":3,"scale":"16","length":"real","gain":false,"form":"auto","causal":false})");
   EXPECT_EQ(parse_attention("polynomial:power=1,form=linear").options_json().at("form"), "linear");
 }
 
 TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
-  EXPECT_EQ(error_of("softmux"), "unknown attention 'softmux'; known: softmax, polynomial");
-  EXPECT_EQ(error_of(""), "unknown attention ''; known: softmax, polynomial");
-  EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: none");
+  std::string known;
+  for (const AttentionFamily& family : attention_families()) known += (known.empty() ? "" : ", ") + family.name;
+  EXPECT_EQ(error_of("softmux"), "unknown attention 'softmux'; known: " + known);
+  EXPECT_EQ(error_of(""), "unknown attention ''; known: " + known);
+  EXPECT_EQ(error_of("softmax:power=3"), "attention softmax has no option 'power=3'; it has: causal=0");
   EXPECT_EQ(error_of("polynomial:pow=3"),
             "attention polynomial has no option 'pow=3'; it has: power=3, scale=16, length=real|max, gain=0, "
-            "form=auto|quadratic|linear");
+            "form=auto|quadratic|linear, causal=0");
   EXPECT_EQ(error_of("polynomial:gain"),
             "attention polynomial has no option 'gain'; it has: power=3, scale=16, length=real|max, gain=0, "
-            "form=auto|quadratic|linear");
+            "form=auto|quadratic|linear, causal=0");
   EXPECT_EQ(error_of("polynomial:power=0"), "attention polynomial: power=0 must be 1 to 8");
   EXPECT_EQ(error_of("polynomial:power=9"), "attention polynomial: power=9 must be 1 to 8");
   EXPECT_EQ(error_of("polynomial:power=2.5"), "attention polynomial: power=2.5 must be a whole number");
@@ -86,6 +88,23 @@ TEST(AttentionSpec, EveryErrorNamesWhatIsWrong) {
 TEST(AttentionList, IsTheTableOfTheDocumentation) {
   const std::string text = read_file(LRA_SOURCE_DIR "/docs/attention.md");
   EXPECT_NE(text.find(attention_table()), std::string::npos) << "docs/attention.md should hold\n" << attention_table();
+}
+
+TEST(AttentionSpec, FeaturesAndLandmarks) {
+  EXPECT_EQ(error_of("favor:features=-1"),
+            "attention favor: features=-1 must be 0 (chosen by the width of a head) to 65536");
+  EXPECT_EQ(error_of("hrf:angles=0"), "attention hrf: angles=0 must be 1 to 256");
+  EXPECT_EQ(error_of("linformer:rank=0"), "attention linformer: rank=0 must be 1 to 65536");
+  EXPECT_EQ(error_of("nystrom:landmarks=0"), "attention nystrom: landmarks=0 must be 1 to 65536");
+  EXPECT_EQ(error_of("nystrom:conv=4"),
+            "attention nystrom: conv=4 must be 0 (none) or an odd number of taps up to 4095");
+  EXPECT_EQ(error_of("nystrom:conv=0"), "accepted");
+  try {
+    make_attention(parse_attention("nystrom"), {2, 8, 200, 16});
+    FAIL() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "attention nystrom: landmarks=128 must divide the padded length 200");
+  }
 }
 
 TEST(AttentionList, NamesEveryFamilyAndOption) {
