@@ -16,8 +16,8 @@ StartNorms measure_start_norms(const Recipe& recipe, const TaskFacts& task, cons
   Recipe sized = recipe;
   sized.batch_size = examples;
   const StepRunner runner(sized, task, attention, Precision::kFloat32);
-  std::vector<Example> rows;
-  for (int i = 0; i < examples; ++i) rows.push_back(runner.example(i));
+  std::vector<Example> rows(static_cast<size_t>(examples));
+  for (int i = 0; i < examples; ++i) rows[static_cast<size_t>(i)] = runner.example(i);
   std::vector<AttentionNorms> norms;
   Threads pool(threads);
   pool.run([&] {

@@ -357,8 +357,8 @@ ref::Row standardised(ref::Row x) {
 }
 
 AttentionFamily family(const std::string& name, bool normed,
-                       std::function<std::unique_ptr<Periodic>(const AttentionSpec&)> make,
-                       std::function<ref::Row(const AttentionSpec&, const ref::Row&)> weights,
+                       const std::function<std::unique_ptr<Periodic>(const AttentionSpec&)>& make,
+                       const std::function<ref::Row(const AttentionSpec&, const ref::Row&)>& weights,
                        const std::string& idea) {
   const std::string full = (normed ? "norm-" : "") + name;
   return {.name = full,

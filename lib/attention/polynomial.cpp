@@ -222,7 +222,7 @@ std::vector<AttentionFamily> polynomial_families() {
            .source = "arXiv 2410.18613",
            .kind = "elementwise",
            .cost = "q f",
-           .linear = "exact for power 1 and 2",
+           .linear = "exact, q ≤ 2",
            .ours = "scale=sqrt, n, moment; gain; causal",
            .causal = true,
            .validate = validate,

@@ -86,8 +86,11 @@ const std::vector<AttentionFamily>& attention_families() {
          }) {
       for (AttentionFamily family : list) {
         if (family.causal) {
-          family.options.push_back(
-              {"causal", AttentionOption::Kind::kFlag, "0", {}, "a query meets the keys up to its own place only"});
+          family.options.push_back({"causal",
+                                    AttentionOption::Kind::kFlag,
+                                    "0",
+                                    {},
+                                    "causal=1 gives a query the keys up to its own place only"});
         }
         all.push_back(std::move(family));
       }
@@ -160,20 +163,27 @@ ref::Reference attention_reference(const AttentionSpec& spec) {
 }
 
 std::string attention_list() {
-  std::string text;
+  std::string text = fmt::format("{:<20}{:<13}{:<13}{:<8}{}\n", "name", "kind", "linear form", "causal",
+                                 "P, x = q·k / √D, and source");
   for (const AttentionFamily& family : attention_families()) {
-    text += fmt::format("{:<17}{}\n{:<17}{}; {}\n{:<17}cost {}; linear form: {}{}\n", family.name, family.idea, "",
-                        family.kind, family.source, "", family.cost, family.linear, family.causal ? "; causal" : "");
-    if (!family.ours.empty()) text += fmt::format("{:<17}ours: {}\n", "", family.ours);
+    text += fmt::format("{:<20}{:<13}{:<13}{:<8}{} ({})\n", family.name, family.kind, family.linear,
+                        family.causal ? "yes" : "no", family.idea, family.source);
+  }
+  text += fmt::format("{:<54}{}\n", "any of them +xsa",
+                      "each output without its part along the token's own value (arXiv 2603.09078)");
+  text +=
+      "\nOptions, name:key=value,…; where causal says yes, causal=1 gives a query the keys up to its own place only\n";
+  for (const AttentionFamily& family : attention_families()) {
+    std::string name = family.name;
     for (const AttentionOption& option : family.options) {
-      text +=
-          fmt::format("{:<17}  {:<28} {} (default {})\n", "",
-                      option.key + (option.choices.empty() ? "" : fmt::format("={}", fmt::join(option.choices, "|"))),
-                      option.help, option.default_value);
+      if (option.key == "causal") continue;
+      text += fmt::format("{:<20}{:<37}{}\n", name,
+                          option.choices.empty() ? option.key + "=" + option.default_value
+                                                 : fmt::format("{}={}", option.key, fmt::join(option.choices, "|")),
+                          option.help);
+      name.clear();
     }
   }
-  text += fmt::format("{:<17}{}\n{:<17}{}\n", "…+xsa", "any of them: each output without its part along its own value",
-                      "", "arXiv 2603.09078");
   return text;
 }
 

@@ -74,8 +74,9 @@ class Bench(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             document = json.loads(output.read_text())
             rows = {(row["attention"], row["length"]): row for row in document["rows"]}
-            listed = [line.split()[0] for line in run("train", "--attention", "list").stdout.splitlines()
-                      if not line.startswith((" ", "…"))]
+            table = run("train", "--attention", "list").stdout.split("\n\n")[0].splitlines()
+            listed = [line.split()[0] for line in table[1:-1]]  # between its head and +xsa
+            self.assertIn("softmax", listed)
             for length in (128, 256):
                 for name in (*listed, "polynomial:power=1,form=linear"):
                     row = rows[name, length]

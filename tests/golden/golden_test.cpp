@@ -225,8 +225,8 @@ class NormSquares final : public AttentionObserver {
     });
   }
   static std::vector<float> roots(const std::vector<double>& squares) {
-    std::vector<float> roots;
-    for (const double square : squares) roots.push_back(static_cast<float>(std::sqrt(square)));
+    std::vector<float> roots(squares.size());
+    std::ranges::transform(squares, roots.begin(), [](double x) { return static_cast<float>(std::sqrt(x)); });
     return roots;
   }
   std::vector<float> frobenius() const { return roots(frobenius_); }
