@@ -81,7 +81,7 @@ TEST(Bfloat16, AgreesWithReference) {
           if (n > 500 && (d == 5 || dropout == 0.0f)) continue;
           Problem p(text, n, 2, d, dropout);
           p.precision = Precision::kBfloat16;
-          expect_reference(p, 1, 12, "AVX-512 BF16");
+          expect_reference(p, kSanitized ? 0 : 1, kSanitized ? 0 : 12, "AVX-512 BF16");
         }
       }
     }
@@ -190,7 +190,7 @@ TEST(AttentionDriver, NoTokens) {
 
 TEST(AttentionDriver, SameBitsWithAndWithoutSavingAndOnDirtyScratch) {
   for (const std::string& text : all_specs()) {
-    const Problem p(text, 600, 2, 8, 0.1f);
+    const Problem p(text, kSanitized ? 200 : 600, 2, 8, 0.1f);
     const Result first = run(p);
     std::vector<const float*> pointers;
     const AttentionInput in = p.input(pointers);
@@ -210,7 +210,7 @@ class BackwardsFork final : public Fork {
   void run(int64_t n, const std::function<void(int64_t, Arena&)>& body) const override {
     for (int64_t i = n - 1; i >= 0; --i) {
       Arena arena;
-      std::fill_n(arena.floats(1 << 20), 1 << 20, NAN);
+      std::fill_n(arena.floats(1 << 17), 1 << 17, NAN);
       arena.reset();
       body(i, arena);
     }
@@ -229,6 +229,7 @@ TEST(AttentionDriver, SameBitsInParts) {
   };
   for (const std::string& text : all_specs()) {
     for (const int64_t n : {0, 1, 100, 600}) {
+      if (kSanitized && n == 600 && text != "fox-bi") continue;
       Problem p(text, n, 2, 8, 0.1f);
       compare(p);
     }
@@ -241,6 +242,7 @@ TEST(AttentionDriver, SameBitsInParts) {
       compare(p);
     }
   }
+  if (kSanitized) return;
   Problem many("polynomial:power=3,scale=sqrt,gain=1", 8200, 2, 8,
                0.1f);  // masks are not saved, more tiles than a group
   compare(many);
