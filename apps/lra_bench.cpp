@@ -25,7 +25,8 @@ constexpr const char* kExamples = R"(
 What to measure: peak | train | eval | variants | norms
 variants: training steps of every attention variant (or of the --attention given, repeatable) relative to softmax at
 each of --lengths. Batch: one example a thread unless said. Memory: the most scratch in use while an example is trained.
-norms: ‖P‖ and ‖dP/dS‖ at the start values of the model at each of --lengths, over --batch-size examples (default 4).
+norms: ‖P‖ and ‖dP/dS‖ of the first layer at the start values, at each of --lengths, over --batch-size examples
+(default 4).
 
 Examples:
   lra-bench train --attention softmax --length 2048 --threads 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/attention/norm-growth.svg: ‖P‖ and ‖dP/dS‖ at the start values of the ListOps model, by number of tokens.
+"""Draws docs/attention/norm-growth.svg: ‖P‖ and ‖dP/dS‖ of the first layer at the start values of the ListOps model.
 
     benchmarks/norm_growth.py [--bench build/release/bin/lra-bench] [--examples 4]
 
@@ -49,18 +49,19 @@ def main():
         grows = slope([(p["length"], p["frobenius"]) for p in points])
         print(f"{title:<8} slope of log ‖P‖ over log N {grows:6.3f}, in theory {theory}")
     a.output.parent.mkdir(parents=True, exist_ok=True)
-    script = "".join(blocks) + f"""set terminal svg size 860,380 font 'sans,12' background '#ffffff'
+    script = "".join(blocks) + f"""set terminal svg noenhanced size 860,380 font 'sans,12' background '#ffffff'
 set output '{a.output}'
-set multiplot layout 1,2 title 'Attention at the start values of the ListOps model, means over layers and heads'
+set multiplot layout 1,2 title 'First layer of the ListOps model at its start values, random tokens, mean over heads'
 set logscale xy
 set xlabel 'tokens N'
 set xtics ({", ".join(str(n) for n in LENGTHS)})
-set format y '10^{{%L}}'
+set format y '%g'
+set xrange [50:5200]
 set grid lc '#dddddd'
 set key top left
-set title '‖P‖_F'
+set title 'Frobenius norm of P'
 plot {", ".join(plots["frobenius"])}
-set title '‖dP/dS‖_F'
+set title 'Frobenius norm of dP/dS'
 unset key
 plot {", ".join(plots["jacobian"])}
 unset multiplot

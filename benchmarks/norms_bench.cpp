@@ -25,6 +25,7 @@ StartNorms measure_start_norms(const Recipe& recipe, const TaskFacts& task, cons
     norms = measure_norms(runner.model(), rows, &fork);
   });
   StartNorms result{parse_attention(attention).canonical(), recipe.max_length};
+  std::erase_if(norms, [](const AttentionNorms& one) { return one.layer > 0; });
   result.max_score = norms.front().max_score;
   const auto count = static_cast<double>(norms.size());
   for (const AttentionNorms& one : norms) {

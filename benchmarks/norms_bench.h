@@ -1,5 +1,6 @@
 // Norms of attention at the start values of a model, by length: how ‖P‖ and ‖dP/dS‖ grow with the number of tokens
-// before anything is learnt.
+// before anything is learnt. Of the first layer: those above see tokens that it has made alike, and what theory says is
+// of independent ones.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace lra {
 struct StartNorms {
   std::string attention;  // canonical
   int64_t length = 0;
-  double frobenius = 0.0;  // means over layers, heads and examples; NaN: not defined
+  double frobenius = 0.0;  // means over heads and examples; NaN: not defined
   double jacobian = 0.0;
   double score_gradient = 0.0;
   double max_score = 0.0;  // largest

@@ -11,7 +11,9 @@ if(LRA_SANITIZE)
   target_compile_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE})
 endif()
-if(LRA_FEW_INSTRUCTION_SETS)  # builds that look for other faults than those of one instruction set
+if(LRA_FUZZ)  # readers are what is fuzzed: vector code for the baseline alone
+  target_compile_definitions(lra_flags INTERFACE HWY_COMPILE_ONLY_STATIC)
+elseif(LRA_FEW_INSTRUCTION_SETS)
   target_compile_definitions(lra_flags INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL)")
 endif()
 if(LRA_FUZZ)  # libFuzzer follows which code an input reaches
