@@ -27,6 +27,17 @@ function(lra_room name)
   target_link_libraries(lra_${name} PUBLIC lra_flags ${ROOM_DEPENDS})
 endfunction()
 
+# Where readers are fuzzed, a room's arithmetic is left without instrumentation, which takes a sixth of the time to
+# compile: all its sources but the READERS.
+function(lra_arithmetic name)
+  cmake_parse_arguments(ROOM "" "" "READERS" ${ARGN})
+  if(LRA_FUZZ)
+    get_target_property(sources lra_${name} SOURCES)
+    list(REMOVE_ITEM sources ${ROOM_READERS})
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -fno-sanitize=all)
+  endif()
+endfunction()
+
 function(lra_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${PROGRAM_SOURCES})
