@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cxxopts.hpp>
 #include <iostream>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/util/build_info.h"
@@ -12,12 +14,12 @@
 #include "lib/util/files.h"
 #include "lib/util/program.h"
 #include "results/comparison_output.h"
+#include "results/published.h"
 
 namespace lra {
 namespace {
 
-const std::vector<std::string> kTasks = {"listops", "text", "retrieval", "image", "pathfinder"};
-const std::vector<std::string> kFormats = {"text", "markdown", "csv", "json"};
+constexpr std::string_view kFormats[] = {"text", "markdown", "csv", "json"};
 
 constexpr const char* kExamples = R"(
 Examples:
@@ -35,7 +37,8 @@ cxxopts::Options make_options() {
                               text()->default_value("softmax"), "SPEC")(
       "task", "this one only: listops, text, retrieval, image or pathfinder (default: all)", text(), "TASK");
   options.add_options("Output")("format", "text, markdown, csv or json", text()->default_value("text"), "WORD")(
-      "output", "file to write (default: stdout)", text(), "FILE");
+      "output", "file to write (default: stdout)", text(), "FILE")(
+      "published", "adds the figures of papers for the tasks compared, by their set-ups (not with csv)");
   options.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
   options.add_options("positional")("paths", "", cxxopts::value<std::vector<std::string>>());
   options.positional_help("PATH...");
@@ -45,7 +48,7 @@ cxxopts::Options make_options() {
 }
 
 std::string choice(const cxxopts::ParseResult& arguments, const std::string& name,
-                   const std::vector<std::string>& choices) {
+                   std::span<const std::string_view> choices) {
   const auto word = arguments[name].as<std::string>();
   if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
     throw UsageError("--{} {}: want {}", name, word, fmt::join(choices, ", "));
@@ -63,10 +66,21 @@ std::vector<std::string> paths_of(const cxxopts::ParseResult& arguments) {
   return paths;
 }
 
-std::string rendered(const Comparison& comparison, const std::string& format) {
+std::string rendered(const Comparison& comparison, const std::string& format, bool published) {
   if (format == "csv") return comparison_csv(comparison);
-  if (format == "json") return dump_json(comparison_json(comparison), 1) + '\n';
-  const Document document = comparison_document(comparison);
+  std::vector<std::string> tasks;  // settings are sorted by task
+  for (const Setting& setting : comparison.settings) {
+    if (tasks.empty() || tasks.back() != setting.task) tasks.push_back(setting.task);
+  }
+  if (format == "json") {
+    Json json = comparison_json(comparison);
+    if (published) json["published"] = published_rows(tasks);
+    return dump_json(json, 1) + '\n';
+  }
+  Document document = comparison_document(comparison);
+  if (published) {
+    for (Block& block : published_document(tasks)) document.push_back(std::move(block));
+  }
   return format == "markdown" ? as_markdown(document) : as_text(document);
 }
 
@@ -102,12 +116,14 @@ int run(int argc, char** argv) {
     return 0;
   }
   const std::string format = choice(arguments, "format", kFormats);
-  const std::string task = arguments.count("task") > 0 ? choice(arguments, "task", kTasks) : "";
+  const std::string task = arguments.count("task") > 0 ? choice(arguments, "task", kTaskNames) : "";
+  const bool published = arguments.count("published") > 0;
+  if (published && format == "csv") throw UsageError("--published: not with --format csv, whose rows are runs");
   const RecordFiles files = read_records(paths_of(arguments));
   const Comparison comparison = compare(files, arguments["baseline"].as<std::string>(), task);
   for (const std::string& line : comparison.left_out) std::cerr << "lra-compare: left out: " << line << '\n';
   require_runs(comparison, arguments, task);
-  const std::string text = rendered(comparison, format);
+  const std::string text = rendered(comparison, format, published);
   if (arguments.count("output") > 0) {
     write_file_atomic(arguments["output"].as<std::string>(), text);
   } else {

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <string_view>
 #include <tuple>
 
 #include "lib/util/check.h"
@@ -16,8 +15,6 @@ namespace lra {
 
 namespace {
 
-// In the order of the benchmark's papers.
-constexpr std::string_view kTasks[] = {"listops", "text", "retrieval", "image", "pathfinder"};
 constexpr const char* kVerdictNames[] = {"untested", "within noise", "better", "worse"};
 constexpr const char* kNorms[] = {"frobenius_mean", "jacobian", "score_gradient"};
 constexpr double kSignificance = 1.0 - kConfidence;
@@ -273,8 +270,8 @@ class Grouping {
       result.push_back(std::move(setting));
     }
     const auto order = [](const Setting& s) {
-      const auto* known = std::find(std::begin(kTasks), std::end(kTasks), s.task);
-      return std::make_tuple(known - std::begin(kTasks), std::cref(s.task), std::cref(s.recipe), std::cref(s.id));
+      const auto* known = std::find(std::begin(kTaskNames), std::end(kTaskNames), s.task);
+      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe), std::cref(s.id));
     };
     std::sort(result.begin(), result.end(), [&](const Setting& a, const Setting& b) { return order(a) < order(b); });
     return result;

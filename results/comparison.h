@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/util/json.h"
@@ -12,6 +13,9 @@
 #include "results/statistics.h"
 
 namespace lra {
+
+// In the order of the benchmark's papers, which is the order of settings.
+inline constexpr std::string_view kTaskNames[] = {"listops", "text", "retrieval", "image", "pathfinder"};
 
 enum class Verdict { kUntested, kWithinNoise, kBetter, kWorse };
 const char* verdict_name(Verdict verdict);  // "untested", "within noise", …

@@ -114,7 +114,7 @@ void add_overview(Document& document, const Comparison& comparison, const std::s
   block.heading = fmt::format("Test accuracy in %, recipe {}", recipe);
   block.table.header = {"attention"};
   for (const std::string& name : names) block.table.header.push_back(name + ' ');
-  block.table.header.push_back("average");
+  block.table.header.emplace_back("average");
   for (const std::string& attention : attentions) {
     std::vector<std::string> row = {attention};
     std::vector<double> means;
@@ -140,8 +140,8 @@ Block legend(const std::string& baseline) {
       "c: chance level, the interval reaches down to the commonest class.",
       fmt::format("diff.: to {}, in points; over the shared seeds where there are two, else of the means.", baseline),
       "p: paired t over shared seeds, else Welch's; Holm's correction over all comparisons of the task.",
-      "verdict: within noise where p is 0.05 or more; one seed, no spread: no test can be made. Rows are sorted by "
-      "test %, which ranks nothing within the noise.",
+      "verdict: within noise where p is 0.05 or more; one seed, no spread: no test can be made.",
+      "Rows are sorted by test %, which ranks nothing within the noise.",
       fmt::format(
           "relative: training time to {} on equal machine, threads and commit; memory: the largest of the runs; "
           "!: parameters differ by over 10 %.",

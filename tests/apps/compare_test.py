@@ -150,6 +150,19 @@ class Compare(unittest.TestCase):
         self.assertIn("worse", self.run_program(".", "--baseline", CUBE).stdout)
         self.assertIn("there are", self.run_program(".", "--baseline", "relu", expect=1).stderr)
 
+    def test_published_figures_stand_apart_with_their_source(self):
+        self.write("softmax", 0, 0.37)
+        self.write("softmax", 0, 0.37, "text")
+        text = self.run_program(".", "--published").stdout
+        self.assertIn("== Published: arXiv 2102.03902", text)
+        self.assertIn("Figures: from memory", text)
+        self.assertRegex(text, r"Nystromformer +37\.15 +65\.52 +51\.3")  # the average is ours
+        self.assertNotIn("Table 3 (Image test", text)
+        rows = self.json_of("--published")["published"]
+        self.assertTrue(all(row["listops"] is not None or row["text"] is not None for row in rows))
+        self.assertIn("## Published", self.run_program(".", "--published", "--format", "markdown").stdout)
+        self.run_program(".", "--published", "--format", "csv", expect=2)
+
     def test_paths(self):
         one = self.write("softmax", 0, 0.37)
         self.write("softmax", 1, 0.38)
