@@ -49,7 +49,7 @@ cxxopts::Options make_options() {
 
 std::string choice(const cxxopts::ParseResult& arguments, const std::string& name,
                    std::span<const std::string_view> choices) {
-  const auto word = arguments[name].as<std::string>();
+  auto word = arguments[name].as<std::string>();
   if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
     throw UsageError("--{} {}: want {}", name, word, fmt::join(choices, ", "));
   }

@@ -19,6 +19,7 @@ constexpr const char* kVerdictNames[] = {"untested", "within noise", "better", "
 constexpr const char* kNorms[] = {"frobenius_mean", "jacobian", "score_gradient"};
 constexpr double kSignificance = 1.0 - kConfidence;
 constexpr double kParametersAlike = 0.10;
+constexpr int64_t kMostRows = int64_t{1} << 50;  // what a record claims beyond is no count
 
 Json split_identity(const std::optional<SplitRecord>& split) { return split ? Json(split->hash) : Json(nullptr); }
 
@@ -50,7 +51,7 @@ std::string machine_of(const EnvironmentRecord& e) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-bool has_test(const Record& r) { return r.best && std::isfinite(r.best->test_accuracy); }
+bool has_test(const Record& r) { return r.best && r.best->test_accuracy >= 0.0 && r.best->test_accuracy <= 1.0; }
 
 // Finite values of the runs.
 template <class Get>
@@ -116,9 +117,8 @@ void fill_cell(Cell& cell, double chance) {
   cell.interval = cell.test.interval;
   if (cell.runs.size() == 1) {
     const CheckpointMetrics& best = *cell.runs.front()->record.best;
-    const int64_t trials = std::max<int64_t>(best.test_examples.value_or(0), 0);
-    const double share = std::clamp(best.test_accuracy, 0.0, 1.0);
-    cell.interval = wilson_interval(std::llround(share * static_cast<double>(trials)), trials);
+    const int64_t trials = std::clamp<int64_t>(best.test_examples.value_or(0), 0, kMostRows);
+    cell.interval = wilson_interval(std::llround(best.test_accuracy * static_cast<double>(trials)), trials);
   }
   cell.chance_level = cell.interval.low <= chance;
   cell.ms_per_sample = summarise(finite(cell.runs, ms_per_sample)).mean;
@@ -288,8 +288,8 @@ class Grouping {
     Setting& setting = settings_[{r.task.name, key}];
     if (setting.id.empty()) {
       setting.id = hex64(hash_bytes(key)).substr(0, 8);
-      setting.task = r.task.name;
-      setting.recipe = recipe_name(r);
+      setting.task = one_line(r.task.name);
+      setting.recipe = one_line(recipe_name(r));
       setting.identity = std::move(identity);
     }
     if (r.data.test && setting.test_examples == 0) {
@@ -297,11 +297,12 @@ class Grouping {
       setting.chance = std::max(even, r.data.test->majority_share);
       setting.test_examples = r.best && r.best->test_examples ? *r.best->test_examples : r.data.test->examples;
     }
+    const std::string attention = one_line(r.attention.spec);
     for (Cell& cell : setting.cells) {
-      if (cell.attention == r.attention.spec) return cell;
+      if (cell.attention == attention) return cell;
     }
     setting.cells.push_back({});
-    setting.cells.back().attention = r.attention.spec;
+    setting.cells.back().attention = attention;
     return setting.cells.back();
   }
 

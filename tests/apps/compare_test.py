@@ -163,6 +163,19 @@ class Compare(unittest.TestCase):
         self.assertIn("## Published", self.run_program(".", "--published", "--format", "markdown").stdout)
         self.run_program(".", "--published", "--format", "csv", expect=2)
 
+    def test_forged_figures_stop_nothing(self):
+        self.write_runs("softmax", [0.3, 0.31])
+        self.write_runs("sigmoid", [1e308, -1.0])
+        self.write("a\nb\x1b[31m|c", 0, 1.0, change=lambda r: r["metrics"]["best"].update(test_examples=2**63 - 1))
+        self.write("relu", 0, 0.3, change=lambda r: r["metrics"]["best"].update(test_examples=-5))
+        self.write("tanh", 0, 0.3, change=lambda r: r["task"].update(classes=0))
+        self.write("gelu", 0, 0.3, "a task\nof its own", change=lambda r: r.update(recipe={"name": 7}, norms=[1, {"step": "x"}]))
+        for form in ("text", "markdown", "csv", "json"):
+            text = self.run_program(".", "--format", form).stdout
+            self.assertNotIn("\x1b", text)
+            self.assertIn("seed 1 has no test accuracy" if form in ("text", "json") else "softmax", text)
+        self.run_program(".", "--published")
+
     def test_paths(self):
         one = self.write("softmax", 0, 0.37)
         self.write("softmax", 1, 0.38)
