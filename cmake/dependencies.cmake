@@ -2,6 +2,7 @@
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(cxxopts REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # headers only
 find_path(RANDOM123_INCLUDE Random123/philox.h REQUIRED)
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
 find_library(XXHASH_LIBRARY xxhash REQUIRED)

@@ -44,3 +44,14 @@ function(lra_program name)
   target_link_libraries(${name} PRIVATE lra_flags ${PROGRAM_DEPENDS})
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
+
+# Adds a rule that makes the C++ file `output` from the JSON files in `folder`: see embed_files.cmake.
+function(lra_embed output folder function header)
+  file(GLOB embedded CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.json)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} -DOUTPUT=${output} -DFUNCTION=${function} -DHEADER=${header}
+            -P ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}
+    DEPENDS ${embedded} ${PROJECT_SOURCE_DIR}/cmake/embed_files.cmake VERBATIM)
+endfunction()

@@ -1,4 +1,4 @@
-// The files of tasks/recipes/, put into the program when it is built (tasks/embed_recipes.cmake).
+// The files of tasks/recipes/, put into the program when it is built (cmake/embed_files.cmake).
 #pragma once
 
 #include <map>

@@ -1,0 +1,140 @@
+// lra-compare: compares the records of runs, fairly.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cxxopts.hpp>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/util/build_info.h"
+#include "lib/util/check.h"
+#include "lib/util/files.h"
+#include "lib/util/program.h"
+#include "results/comparison_output.h"
+#include "results/published.h"
+
+namespace lra {
+namespace {
+
+constexpr std::string_view kFormats[] = {"text", "markdown", "csv", "json"};
+
+constexpr const char* kExamples = R"(
+Examples:
+  lra-compare runs
+  lra-compare runs/listops results/runs --baseline polynomial:power=3,scale=16 --format markdown --output listops.md
+)";
+
+cxxopts::Options make_options() {
+  const auto text = [] { return cxxopts::value<std::string>(); };
+  cxxopts::Options options("lra-compare",
+                           "Compares runs of one task, recipe, data set and protocol: accuracy with intervals over\n"
+                           "seeds, tests against a baseline, time, memory. PATH: run folders, folders of them, result\n"
+                           "files or patterns. A record that can't be used is named on stderr and left out.\n");
+  options.add_options("What")("baseline", "attention that the others are tested against, as its records spell it",
+                              text()->default_value("softmax"), "SPEC")(
+      "task", "this one only: listops, text, retrieval, image or pathfinder (default: all)", text(), "TASK");
+  options.add_options("Output")("format", "text, markdown, csv or json", text()->default_value("text"), "WORD")(
+      "output", "file to write (default: stdout)", text(), "FILE")(
+      "published", "adds the figures of papers for the tasks compared, by their set-ups (not with csv)");
+  options.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
+  options.add_options("positional")("paths", "", cxxopts::value<std::vector<std::string>>());
+  options.positional_help("PATH...");
+  options.parse_positional({"paths"});
+  options.set_width(110);
+  return options;
+}
+
+std::string choice(const cxxopts::ParseResult& arguments, const std::string& name,
+                   std::span<const std::string_view> choices) {
+  auto word = arguments[name].as<std::string>();
+  if (std::find(choices.begin(), choices.end(), word) == choices.end()) {
+    throw UsageError("--{} {}: want {}", name, word, fmt::join(choices, ", "));
+  }
+  return word;
+}
+
+// The words as typed: cxxopts would cut a list at commas, which paths may hold.
+std::vector<std::string> paths_of(const cxxopts::ParseResult& arguments) {
+  std::vector<std::string> paths = arguments.unmatched();
+  for (const cxxopts::KeyValue& argument : arguments.arguments()) {
+    if (argument.key() == "paths") paths.push_back(argument.value());
+  }
+  if (paths.empty()) throw UsageError("no PATH given: run folders or result files (see lra-compare --help)");
+  return paths;
+}
+
+std::string rendered(const Comparison& comparison, const std::string& format, bool published) {
+  if (format == "csv") return comparison_csv(comparison);
+  std::vector<std::string> tasks;  // settings are sorted by task
+  for (const Setting& setting : comparison.settings) {
+    if (tasks.empty() || tasks.back() != setting.task) tasks.push_back(setting.task);
+  }
+  if (format == "json") {
+    Json json = comparison_json(comparison);
+    if (published) json["published"] = published_rows(tasks);
+    return dump_json(json, 1) + '\n';
+  }
+  Document document = comparison_document(comparison);
+  if (published) {
+    for (Block& block : published_document(tasks)) document.push_back(std::move(block));
+  }
+  return format == "markdown" ? as_markdown(document) : as_text(document);
+}
+
+// What a user misspelt or has not run yet.
+void require_runs(const Comparison& comparison, const cxxopts::ParseResult& arguments, const std::string& task) {
+  std::vector<std::string> attentions;
+  for (const Setting& setting : comparison.settings) {
+    for (const Cell& cell : setting.cells) {
+      if (std::find(attentions.begin(), attentions.end(), cell.attention) == attentions.end()) {
+        attentions.push_back(cell.attention);
+      }
+    }
+  }
+  if (attentions.empty()) {
+    throw InputError("nothing to compare: no run{} under {}", task.empty() ? "" : " of task " + task,
+                     fmt::join(paths_of(arguments), ", "));
+  }
+  if (arguments.count("baseline") > 0 &&
+      std::find(attentions.begin(), attentions.end(), comparison.baseline) == attentions.end()) {
+    throw InputError("--baseline {}: no run of it; there are {}", comparison.baseline, fmt::join(attentions, " "));
+  }
+}
+
+int run(int argc, char** argv) {
+  cxxopts::Options options = make_options();
+  const cxxopts::ParseResult arguments = options.parse(argc, argv);
+  if (arguments.count("help") > 0) {
+    std::cout << options.help({"What", "Output", "Help"}) << kExamples;
+    return 0;
+  }
+  if (arguments.count("version") > 0) {
+    std::cout << version_text("lra-compare");
+    return 0;
+  }
+  const std::string format = choice(arguments, "format", kFormats);
+  const std::string task = arguments.count("task") > 0 ? choice(arguments, "task", kTaskNames) : "";
+  const bool published = arguments.count("published") > 0;
+  if (published && format == "csv") throw UsageError("--published: not with --format csv, whose rows are runs");
+  const RecordFiles files = read_records(paths_of(arguments));
+  const Comparison comparison = compare(files, arguments["baseline"].as<std::string>(), task);
+  for (const std::string& line : comparison.left_out) std::cerr << "lra-compare: left out: " << line << '\n';
+  require_runs(comparison, arguments, task);
+  const std::string text = rendered(comparison, format, published);
+  if (arguments.count("output") > 0) {
+    write_file_atomic(arguments["output"].as<std::string>(), text);
+  } else {
+    std::cout << text;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lra
+
+int main(int argc, char** argv) {
+  return lra::run_program("lra-compare", [&] { return lra::run(argc, argv); });
+}

@@ -1,0 +1,72 @@
+// Compares runs: those of one task, recipe, data, protocol and precision make a setting, those of one attention in it a
+// cell. Runs of different settings are never averaged and never tested against each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/util/json.h"
+#include "results/record_files.h"
+#include "results/statistics.h"
+
+namespace lra {
+
+// In the order of the benchmark's papers, which is the order of settings.
+inline constexpr std::string_view kTaskNames[] = {"listops", "text", "retrieval", "image", "pathfinder"};
+
+enum class Verdict { kUntested, kWithinNoise, kBetter, kWorse };
+const char* verdict_name(Verdict verdict);  // "untested", "within noise", …
+
+// A cell against the baseline of its setting.
+struct Versus {
+  std::string test;    // "paired t", "Welch t"; empty: none could be made
+  std::string reason;  // why there was none
+  Difference difference;
+  double p_holm = kUndefined;  // corrected over all comparisons of the task
+  Verdict verdict = Verdict::kUntested;
+};
+
+struct Cell {
+  std::string attention;                // canonical spec
+  std::vector<const RecordFile*> runs;  // completed, by seed
+  std::vector<std::string> without;     // "seed 3 diverged": what counts in no mean
+  Sample test, last;                    // accuracies on the test split at best validation, and after the last step
+  Interval interval;                    // of test: over seeds, or of the one run's rows (Wilson)
+  bool chance_level = false;            // the interval reaches down to chance
+  double ms_per_sample = kUndefined;    // training
+  double relative_time = kUndefined;    // to the baseline, among runs of equal machine and build only
+  double flops_per_sample = kUndefined;
+  int64_t peak_rss_bytes = 0, parameters = 0;
+  bool parameters_differ = false;  // by over 10 % from the baseline
+  std::optional<Versus> versus;    // none for the baseline itself or without one
+};
+
+struct NormCorrelation {
+  std::string norm;  // key of the record's norms
+  Correlation correlation;
+};
+
+struct Setting {
+  std::string id;  // 8 digits of a hash of `identity`
+  std::string task, recipe;
+  Json identity;                     // fields of the recipe, data, protocol, precision
+  std::vector<std::string> differs;  // "recipe.steps 100": fields in which settings of this task differ
+  double chance = kUndefined;        // share of the commonest class of the test rows, at least 1 / classes
+  int64_t test_examples = 0;
+  std::vector<Cell> cells;             // the baseline first, then by test accuracy
+  std::vector<NormCorrelation> norms;  // over completed runs that have the norm
+};
+
+struct Comparison {
+  std::string baseline;
+  std::vector<Setting> settings;      // by task, recipe, id
+  std::vector<std::string> left_out;  // one line each
+};
+
+// `files` outlives the result. An empty `task` takes all.
+Comparison compare(const RecordFiles& files, const std::string& baseline, const std::string& task);
+
+}  // namespace lra

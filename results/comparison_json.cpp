@@ -1,0 +1,145 @@
+// A comparison for other programs: CSV with a row a cell, and JSON with all of it.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "results/comparison_output.h"
+
+namespace lra {
+
+namespace {
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json interval_json(const Interval& i) { return {{"low", number(i.low)}, {"high", number(i.high)}}; }
+
+Json sample_json(const Sample& sample) {
+  return {{"n", sample.n}, {"mean", number(sample.mean)}, {"deviation", number(sample.deviation)}};
+}
+
+Json versus_json(const std::optional<Versus>& versus) {
+  if (!versus) return nullptr;
+  const Difference& d = versus->difference;
+  return {{"test", versus->test.empty() ? Json(nullptr) : Json(versus->test)},
+          {"untested_because", versus->reason.empty() ? Json(nullptr) : Json(versus->reason)},
+          {"difference", number(d.difference)},
+          {"interval", interval_json(d.interval)},
+          {"statistic", number(d.statistic)},
+          {"degrees", number(d.degrees)},
+          {"p", number(d.p)},
+          {"p_holm", number(versus->p_holm)},
+          {"verdict", verdict_name(versus->verdict)}};
+}
+
+Json cell_json(const Cell& cell) {
+  Json runs = Json::array();
+  for (const RecordFile* run : cell.runs) {
+    const Record& r = run->record;
+    runs.push_back({{"file", run->path.string()},
+                    {"seed", r.seed ? Json(*r.seed) : Json(nullptr)},
+                    {"test_accuracy", number(r.best->test_accuracy)},
+                    {"commit", r.environment.commit},
+                    {"dirty", r.environment.dirty}});
+  }
+  return {{"attention", cell.attention},
+          {"runs", runs},
+          {"without", cell.without},
+          {"test_accuracy", sample_json(cell.test)},
+          {"interval", interval_json(cell.interval)},
+          {"interval_kind", cell.runs.empty()       ? "none"
+                            : cell.runs.size() == 1 ? "Wilson, test rows"
+                                                    : "t, seeds"},
+          {"last_test_accuracy", sample_json(cell.last)},
+          {"chance_level", cell.chance_level},
+          {"versus_baseline", versus_json(cell.versus)},
+          {"ms_per_sample", number(cell.ms_per_sample)},
+          {"relative_time", number(cell.relative_time)},
+          {"peak_rss_bytes", cell.peak_rss_bytes},
+          {"flops_per_sample", number(cell.flops_per_sample)},
+          {"parameters", cell.parameters},
+          {"parameters_differ", cell.parameters_differ}};
+}
+
+// RFC 4180: a text with commas or quotes is quoted. Numbers in full; unknown is an empty field.
+std::string csv_field(const Json& value) {
+  if (value.is_null()) return "";
+  if (!value.is_string()) return dump_json(value);
+  std::string text = "\"";
+  for (const char c : value.get<std::string>()) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return text + '"';
+}
+
+Json csv_row(const Setting& setting, const Cell& cell) {
+  const Versus versus = cell.versus.value_or(Versus{});
+  return {{"task", setting.task},
+          {"recipe", setting.recipe},
+          {"setting", setting.id},
+          {"attention", cell.attention},
+          {"runs", cell.runs.size()},
+          {"not_counted", cell.without.size()},
+          {"test_accuracy", number(cell.test.mean)},
+          {"test_deviation", number(cell.test.deviation)},
+          {"test_low", number(cell.interval.low)},
+          {"test_high", number(cell.interval.high)},
+          {"last_test_accuracy", number(cell.last.mean)},
+          {"chance", number(setting.chance)},
+          {"chance_level", cell.chance_level},
+          {"difference", number(versus.difference.difference)},
+          {"difference_low", number(versus.difference.interval.low)},
+          {"difference_high", number(versus.difference.interval.high)},
+          {"p", number(versus.difference.p)},
+          {"p_holm", number(versus.p_holm)},
+          {"verdict", cell.versus ? Json(verdict_name(versus.verdict)) : Json(nullptr)},
+          {"ms_per_sample", number(cell.ms_per_sample)},
+          {"relative_time", number(cell.relative_time)},
+          {"peak_rss_bytes", cell.peak_rss_bytes},
+          {"flops_per_sample", number(cell.flops_per_sample)},
+          {"parameters", cell.parameters}};
+}
+
+}  // namespace
+
+Json comparison_json(const Comparison& comparison) {
+  Json settings = Json::array();
+  for (const Setting& setting : comparison.settings) {
+    Json cells = Json::array(), norms = Json::array();
+    for (const Cell& cell : setting.cells) cells.push_back(cell_json(cell));
+    for (const NormCorrelation& n : setting.norms) {
+      norms.push_back({{"norm", n.norm},
+                       {"n", n.correlation.n},
+                       {"spearman", number(n.correlation.rho)},
+                       {"p", number(n.correlation.p)}});
+    }
+    settings.push_back({{"id", setting.id},
+                        {"task", setting.task},
+                        {"recipe", setting.recipe},
+                        {"identity", setting.identity},
+                        {"differs", setting.differs},
+                        {"chance", number(setting.chance)},
+                        {"test_examples", setting.test_examples},
+                        {"cells", cells},
+                        {"norms", norms}});
+  }
+  return {{"schema", "lra-comparison/1"},
+          {"baseline", comparison.baseline},
+          {"confidence", kConfidence},
+          {"settings", settings},
+          {"left_out", comparison.left_out}};
+}
+
+std::string comparison_csv(const Comparison& comparison) {
+  std::string text;
+  const auto add = [&](const Json& row, bool names) {
+    std::string line;
+    for (const auto& [name, value] : row.items()) {
+      line += (line.empty() ? "" : ",") + (names ? name : csv_field(value));
+    }
+    text += line + '\n';
+  };
+  add(csv_row({}, {}), true);
+  for (const Setting& setting : comparison.settings) {
+    for (const Cell& cell : setting.cells) add(csv_row(setting, cell), false);
+  }
+  return text;
+}
+
+}  // namespace lra

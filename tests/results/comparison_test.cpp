@@ -1,0 +1,215 @@
+// What counts together, what is tested against what, and what is said of it.
+#include "results/comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lib/util/check.h"
+#include "results/comparison_output.h"
+
+namespace lra {
+namespace {
+
+// A finished run on 2,000 test rows of 10 classes.
+Record run_of(const std::string& attention, int64_t seed, double accuracy) {
+  Record r;
+  r.status = RunStatus::kCompleted;
+  r.task = {"listops", 10, 32, 2000, 2048};
+  r.attention.spec = r.attention.name = attention;
+  r.recipe = {{"name", "quick"}, {"steps", 100}};
+  r.seed = seed;
+  r.model.parameters = 1000;
+  SplitRecord split;
+  split.examples = 2000;
+  split.majority_share = 0.17;
+  split.hash = "a";
+  r.data.train = r.data.validation = r.data.test = split;
+  r.protocol = {"given split", "best validation accuracy, earliest", "shuffled"};
+  r.best = CheckpointMetrics{.step = 50, .test_accuracy = accuracy, .test_examples = 2000};
+  r.last = CheckpointMetrics{.step = 100, .test_accuracy = accuracy - 0.01, .test_examples = 2000};
+  r.speed.samples_per_second = 100.0;
+  return r;
+}
+
+class ComparisonTest : public testing::Test {
+ protected:
+  void add(const Record& record) { files.records.push_back({"run" + std::to_string(files.records.size()), record}); }
+  void add_runs(const std::string& attention, const std::vector<double>& accuracies) {
+    for (size_t i = 0; i < accuracies.size(); ++i) add(run_of(attention, static_cast<int64_t>(i), accuracies[i]));
+  }
+  Comparison result(const std::string& baseline = "softmax") { return compare(files, baseline, ""); }
+
+  RecordFiles files;
+};
+
+TEST_F(ComparisonTest, PairsSharedSeedsAndKeepsToTheNoise) {
+  add_runs("softmax", {0.30, 0.32, 0.31});
+  add_runs("better", {0.35, 0.3702, 0.3605});
+  add_runs("same", {0.31, 0.31, 0.3102});
+  const Comparison c = result();
+  ASSERT_EQ(c.settings.size(), 1u);
+  const std::vector<Cell>& cells = c.settings[0].cells;
+  ASSERT_EQ(cells.size(), 3u);
+  EXPECT_EQ(cells[0].attention, "softmax");  // the baseline comes first
+  EXPECT_FALSE(cells[0].versus);
+  EXPECT_NEAR(cells[0].test.mean, 0.31, 1e-12);
+  EXPECT_NEAR(cells[0].last.mean, 0.30, 1e-12);
+  EXPECT_EQ(cells[1].versus->test, "paired t");
+  EXPECT_EQ(cells[1].versus->verdict, Verdict::kBetter);
+  EXPECT_NEAR(cells[1].versus->p_holm, 2 * cells[1].versus->difference.p, 1e-15);
+  EXPECT_EQ(cells[2].versus->verdict, Verdict::kWithinNoise);
+}
+
+TEST_F(ComparisonTest, OtherSeedsGoByWelch) {
+  add_runs("softmax", {0.30, 0.32, 0.31});
+  add(run_of("other", 7, 0.2));
+  add(run_of("other", 8, 0.21));
+  const Comparison c = result();
+  EXPECT_EQ(c.settings[0].cells[1].versus->test, "Welch t");
+  EXPECT_EQ(c.settings[0].cells[1].versus->verdict, Verdict::kWorse);
+}
+
+TEST_F(ComparisonTest, OneSeedIsUntestedAndHasTheIntervalOfItsRows) {
+  add_runs("softmax", {0.3});
+  add_runs("other", {0.9});
+  const Cell cell = result().settings[0].cells[1];
+  EXPECT_EQ(cell.versus->verdict, Verdict::kUntested);
+  EXPECT_EQ(cell.versus->reason, "one seed");
+  EXPECT_NEAR(cell.versus->difference.difference, 0.6, 1e-12);
+  EXPECT_EQ(cell.interval.low, wilson_interval(1800, 2000).low);
+}
+
+TEST_F(ComparisonTest, NeverMixesRecipeDataProtocolOrPrecision) {
+  add(run_of("softmax", 0, 0.3));
+  Record r = run_of("softmax", 1, 0.4);
+  r.recipe["steps"] = 200;
+  add(r);
+  r = run_of("softmax", 2, 0.4);
+  r.data.validation->hash = "other";
+  add(r);
+  r = run_of("softmax", 3, 0.4);
+  r.protocol.validation = "test split";
+  add(r);
+  r = run_of("softmax", 4, 0.4);
+  r.environment.precision = "bfloat16";
+  add(r);
+  r = run_of("softmax", 5, 0.4);  // a name alone is no difference
+  r.recipe["name"] = "mine";
+  add(r);
+  const Comparison c = result();
+  ASSERT_EQ(c.settings.size(), 5u);
+  size_t runs = 0;
+  for (const Setting& setting : c.settings) {
+    runs += setting.cells[0].runs.size();
+    EXPECT_EQ(setting.differs.size(), 4u);  // each field in which some setting of the task differs
+  }
+  EXPECT_EQ(runs, 6u);
+  EXPECT_NE(as_text(comparison_document(c)).find("recipe.steps 200"), std::string::npos);
+}
+
+TEST_F(ComparisonTest, OnlyFinishedRunsCount) {
+  add_runs("softmax", {0.3, 0.32});
+  const RunStatus statuses[] = {RunStatus::kDiverged, RunStatus::kFailed, RunStatus::kInterrupted, RunStatus::kRunning};
+  for (size_t i = 0; i < std::size(statuses); ++i) {
+    Record r = run_of("softmax", static_cast<int64_t>(10 + i), 0.9);
+    r.status = statuses[i];
+    add(r);
+  }
+  Record r = run_of("softmax", 20, std::nan(""));
+  add(r);
+  const Cell cell = result().settings[0].cells[0];
+  EXPECT_NEAR(cell.test.mean, 0.31, 1e-12);
+  ASSERT_EQ(cell.without.size(), 5u);
+  EXPECT_EQ(cell.without[0], "seed 10 diverged");
+  EXPECT_EQ(cell.without[4], "seed 20 has no test accuracy");
+}
+
+TEST_F(ComparisonTest, TheSameSeedTwiceIsOneSample) {
+  add_runs("softmax", {0.3, 0.32});
+  add(run_of("softmax", 1, 0.32));
+  const Comparison c = result();
+  EXPECT_EQ(c.settings[0].cells[0].runs.size(), 2u);
+  ASSERT_EQ(c.left_out.size(), 1u);
+  EXPECT_EQ(c.left_out[0], "run2: repeats seed 1 of run1");
+}
+
+TEST_F(ComparisonTest, AnEvaluationIsNoRun) {
+  Record r = run_of("softmax", 0, 0.3);
+  r.data.train.reset();
+  add(r);
+  const Comparison c = result();
+  EXPECT_TRUE(c.settings.empty());
+  EXPECT_EQ(c.left_out.size(), 1u);
+}
+
+TEST_F(ComparisonTest, ChanceIsTheCommonestClass) {
+  add(run_of("guess", 0, 0.18));
+  add(run_of("learnt", 0, 0.25));
+  const Comparison c = result();
+  EXPECT_EQ(c.settings[0].chance, 0.17);
+  EXPECT_FALSE(c.settings[0].cells[0].chance_level);
+  EXPECT_TRUE(c.settings[0].cells[1].chance_level);
+  EXPECT_FALSE(c.settings[0].cells[0].versus);  // no baseline here
+}
+
+TEST_F(ComparisonTest, TimeComparesOnOneMachineOnly) {
+  add_runs("softmax", {0.3});
+  Record r = run_of("other", 0, 0.3);
+  r.speed.samples_per_second = 50.0;
+  r.model.parameters = 1200;
+  add(r);
+  r = run_of("elsewhere", 0, 0.2);
+  r.environment.cpu = "another";
+  add(r);
+  const Comparison c = result();
+  EXPECT_DOUBLE_EQ(c.settings[0].cells[1].relative_time, 2.0);
+  EXPECT_TRUE(c.settings[0].cells[1].parameters_differ);
+  EXPECT_TRUE(std::isnan(c.settings[0].cells[2].relative_time));
+  EXPECT_FALSE(c.settings[0].cells[2].parameters_differ);
+}
+
+TEST_F(ComparisonTest, HolmCountsTheComparisonsOfATask) {
+  for (const double steps : {100.0, 200.0}) {
+    for (const char* attention : {"softmax", "other"}) {
+      for (int64_t seed = 0; seed < 3; ++seed) {
+        const double gain = attention[0] == 'o' ? 0.02 + 0.003 * static_cast<double>(seed) : 0.0;
+        Record r = run_of(attention, seed, 0.3 + gain);
+        r.recipe["steps"] = steps;
+        add(r);
+      }
+    }
+  }
+  const Comparison c = result();
+  ASSERT_EQ(c.settings.size(), 2u);
+  for (const Setting& setting : c.settings) {
+    const Versus& versus = *setting.cells[1].versus;
+    EXPECT_NEAR(versus.p_holm, 2 * versus.difference.p, 1e-12);
+  }
+}
+
+TEST_F(ComparisonTest, NormsCorrelateAtTheLastStep) {
+  for (int64_t seed = 0; seed < 4; ++seed) {
+    Record r = run_of("softmax", seed, 0.3 + 0.01 * static_cast<double>(seed));
+    for (const int64_t step : {50, 100}) {
+      r.norms.push_back({{"step", step},
+                         {"frobenius_mean", step == 100 ? 9.0 - static_cast<double>(seed) : 1.0},
+                         {"jacobian", nullptr}});
+    }
+    add(r);
+  }
+  const Comparison c = result();
+  ASSERT_EQ(c.settings[0].norms.size(), 1u);
+  EXPECT_EQ(c.settings[0].norms[0].norm, "frobenius_mean");
+  EXPECT_EQ(c.settings[0].norms[0].correlation.rho, -1.0);
+  EXPECT_EQ(c.settings[0].norms[0].correlation.n, 4);
+}
+
+TEST(ComparisonDocument, LongNamesGetALineOfTheirOwn) {
+  const Document document = {{"", {}, {{"name", "figure"}, {{"abcdefghijklmnop", "1"}, {"b", "2"}}}, {"a | b"}}};
+  EXPECT_EQ(as_text(document, 16), "name      figure\nabcdefghijklmnop\n               1\nb              2\na | b\n");
+  EXPECT_EQ(as_markdown(document), "| name | figure |\n|---|--:|\n| abcdefghijklmnop | 1 |\n| b | 2 |\n\n- a \\| b\n");
+}
+
+}  // namespace
+}  // namespace lra
