@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "lib/util/files.h"
@@ -18,7 +19,7 @@ TEST(Published, EveryFileFitsTheSchema) {
   ASSERT_GE(published_files().size(), 20u);
   for (const auto& [name, text] : published_files()) {
     EXPECT_EQ(schema.problems(text), "") << name;
-    EXPECT_EQ(text, read_file(source + "/results/published/" + name + ".json"));
+    EXPECT_EQ(text, read_file(std::filesystem::path(source) / "results/published" / (name + ".json")));
     Json bad = parse_json(text, name);
     bad["rows"][0].erase("verified");
     EXPECT_NE(schema.problems(bad.dump()), "") << name;

@@ -1,6 +1,7 @@
 // Statistics against SciPy's values (data/statistics.json, recorded by record_statistics.py), and what is undefined.
 #include "results/statistics.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +42,7 @@ void expect_near(const Json& got, const Json& want, const std::string& where) {
   if (want.is_structured()) {
     ASSERT_EQ(got.size(), want.size()) << where;
     for (const auto& [key, value] : want.items()) {
-      expect_near(want.is_array() ? got.at(std::stoul(key)) : got.at(key), value, where + " " + key);
+      expect_near(want.is_array() ? got.at(std::stoul(key)) : got.at(key), value, fmt::format("{} {}", where, key));
     }
     return;
   }
