@@ -228,13 +228,15 @@ void run_norms(const cxxopts::ParseResult& arguments, const TaskFacts& facts, in
       arguments.count("lengths") != 0 ? arguments["lengths"].as<std::string>() : "1024,2048,4096";
   const bool json = arguments.count("json") != 0;
   const auto text = [](double value) { return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-"; };
+  const std::vector<std::string> attentions = attentions_of(arguments, {"softmax", "polynomial"});
+  const std::vector<int64_t> tokens = lengths_of(lengths);  // before anything is measured or printed
   Json rows = Json::array();
   if (!json) {
     fmt::print("{:<34}{:>8}{:>12}{:>12}{:>16}{:>12}\n", "norms at the start values", "tokens", "|P|", "|dP/dS|",
                "|dL/dS|", "max |S|");
   }
-  for (const std::string& attention : attentions_of(arguments, {"softmax", "polynomial"})) {
-    for (const int64_t length : lengths_of(lengths)) {
+  for (const std::string& attention : attentions) {
+    for (const int64_t length : tokens) {
       const Recipe recipe = make_recipe(arguments, facts, length);
       const int examples = arguments.count("batch-size") != 0 ? static_cast<int>(recipe.batch_size) : 4;
       const StartNorms norms = measure_start_norms(recipe, facts, attention, examples, threads);
@@ -274,6 +276,26 @@ int run(int argc, char** argv) {
   const int threads = static_cast<int>(number<int64_t>(arguments, "threads", 1, 4096));
   const double seconds = number<double>(arguments, "seconds", 0.01, 3600);
   const bool json = arguments.count("json") != 0;
+  const bool variants = mode == "variants";
+  const bool norms = mode == "norms";
+  if (mode != "peak" && mode != "train" && mode != "eval" && !variants && !norms) {
+    throw UsageError("'{}': want peak, train, eval, variants or norms", mode);
+  }
+  for (const char* option : {"lengths", "output"}) {
+    if (!variants && !norms && arguments.count(option) != 0) {
+      throw UsageError("--{}: only with variants and norms", option);
+    }
+  }
+  for (const char* option : {"quick", "plot"}) {
+    if (!variants && arguments.count(option) != 0) throw UsageError("--{}: only with variants", option);
+  }
+  for (const char* option : {"seconds", "repeats", "precision"}) {
+    if (norms && arguments.count(option) != 0) throw UsageError("--{}: not with norms", option);
+  }
+  for (const char* option : {"length", "profile"}) {
+    if (mode != "train" && mode != "eval" && arguments.count(option) != 0)
+      throw UsageError("--{}: not with {}", option, mode);
+  }
   if (mode == "peak") {
     const double peak = measure_fma_peak(threads, seconds), bfloat16 = measure_bfloat16_peak(threads, seconds);
     if (json) {
@@ -287,22 +309,6 @@ int run(int argc, char** argv) {
       if (bfloat16 > 0.0) fmt::print("{:.1f} GFLOP/s bfloat16 products with float32 sums\n", bfloat16);
     }
     return 0;
-  }
-  const bool variants = mode == "variants";
-  const bool norms = mode == "norms";
-  if (mode != "train" && mode != "eval" && !variants && !norms) {
-    throw UsageError("'{}': want peak, train, eval, variants or norms", mode);
-  }
-  for (const char* option : {"lengths", "output"}) {
-    if (!variants && !norms && arguments.count(option) != 0) {
-      throw UsageError("--{}: only with variants and norms", option);
-    }
-  }
-  for (const char* option : {"quick", "plot"}) {
-    if (!variants && arguments.count(option) != 0) throw UsageError("--{}: only with variants", option);
-  }
-  for (const char* option : {"length", "profile"}) {
-    if ((variants || norms) && arguments.count(option) != 0) throw UsageError("--{}: not with {}", option, mode);
   }
   const std::string precision_name = arguments["precision"].as<std::string>();
   const Precision precision = precision_named(precision_name);

@@ -58,10 +58,7 @@ void adaptive_forward(const Temperature& temperature, const ScoreTile& tile, flo
   for (int64_t i = 0; i < tile.s.rows; ++i, statistics += kTemperatureStatistics) {
     float* s = tile.s.row(i);
     const int64_t n = tile.columns(i);
-    RowVector top = hn::Set(d, hwy::LowestValue<float>());
-    for_each_vector(
-        n, [&](auto access, int64_t j) HWY_ATTR { top = hn::Max(top, access.load(s + j, hwy::LowestValue<float>())); });
-    const RowVector max = hn::MaxOfLanes(d, top);
+    const RowVector max = max_of(n, s);
     // H = log Z - Σ e (x - max) / Z.
     RowVector sum = hn::Zero(d), weighted = hn::Zero(d);
     for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {

@@ -27,10 +27,8 @@ void gd_softmax_forward(float rest, const ScoreTile& tile, float* statistics) {
   for (int64_t i = 0; i < tile.s.rows; ++i, statistics += 3) {
     float* s = tile.s.row(i);
     const int64_t n = tile.columns(i);
-    RowVector top = hn::Set(d, hwy::LowestValue<float>()), sum = hn::Zero(d);
-    for_each_vector(
-        n, [&](auto access, int64_t j) HWY_ATTR { top = hn::Max(top, access.load(s + j, hwy::LowestValue<float>())); });
-    const RowVector max = hn::MaxOfLanes(d, top);
+    const RowVector max = max_of(n, s);
+    RowVector sum = hn::Zero(d);
     for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
       const RowVector e = access.only(vector_exp_negative(d, hn::Sub(access.load(s + j, 0.0f), max)));
       sum = hn::Add(sum, e);

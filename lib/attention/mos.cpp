@@ -34,12 +34,8 @@ namespace HWY_NAMESPACE {
 void mos_row(int components, const float* beta, const float* pi, const uint8_t* kept, int64_t n, float* s,
              float* statistics) {
   const RowTag d;
-  RowVector top = hn::Set(d, hwy::LowestValue<float>()), bottom = hn::Set(d, hwy::HighestValue<float>());
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    top = hn::Max(top, access.load(s + j, hwy::LowestValue<float>()));
-    bottom = hn::Min(bottom, access.load(s + j, hwy::HighestValue<float>()));
-  });
-  const float max = hn::GetLane(hn::MaxOfLanes(d, top)), min = hn::GetLane(hn::MinOfLanes(d, bottom));
+  float min, max;
+  ends_of(n, s, &min, &max);
   statistics[0] = 1.0f;
   for (int c = 0; c < components; ++c) {
     statistics[1 + 2 * c] = beta[c] * (beta[c] > 0.0f ? max : min);

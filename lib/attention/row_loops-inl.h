@@ -110,6 +110,29 @@ HWY_INLINE void for_each_vector(int64_t n, const Body& body) {
   for_each_vector_of(Kept<false>{nullptr}, n, body);
 }
 
+// The largest of x (n) and `least`, in every lane.
+HWY_INLINE RowVector max_of(int64_t n, const float* x, RowVector least) {
+  RowVector top = least;
+  for_each_vector(
+      n, [&](auto access, int64_t j) HWY_ATTR { top = hn::Max(top, access.load(x + j, hwy::LowestValue<float>())); });
+  return hn::MaxOfLanes(RowTag(), top);
+}
+HWY_INLINE RowVector max_of(int64_t n, const float* x) {
+  return max_of(n, x, hn::Set(RowTag(), hwy::LowestValue<float>()));
+}
+
+// Smallest and largest of x (n).
+HWY_INLINE void ends_of(int64_t n, const float* x, float* min, float* max) {
+  const RowTag d;
+  RowVector top = hn::Set(d, hwy::LowestValue<float>()), bottom = hn::Set(d, hwy::HighestValue<float>());
+  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
+    top = hn::Max(top, access.load(x + j, hwy::LowestValue<float>()));
+    bottom = hn::Min(bottom, access.load(x + j, hwy::HighestValue<float>()));
+  });
+  *max = hn::GetLane(hn::MaxOfLanes(d, top));
+  *min = hn::GetLane(hn::MinOfLanes(d, bottom));
+}
+
 HWY_INLINE float sum_of(RowVector v) { return hn::GetLane(hn::SumOfLanes(RowTag(), v)); }
 
 }  // namespace HWY_NAMESPACE

@@ -28,10 +28,8 @@ void self_adjusted_forward(const ScoreTile& tile, float* statistics, float* earl
     float* s = tile.s.row(i);
     const int64_t n = tile.columns(i);
     const RowVector before = hn::Set(d, statistics[1]);
-    RowVector top = before, sum = hn::Zero(d);
-    for_each_vector(
-        n, [&](auto access, int64_t j) HWY_ATTR { top = hn::Max(top, access.load(s + j, hwy::LowestValue<float>())); });
-    const RowVector max = hn::MaxOfLanes(d, top);
+    const RowVector max = max_of(n, s, before);
+    RowVector sum = hn::Zero(d);
     for_each_vector(tile.row_kept(i), n, [&](auto access, int64_t j) HWY_ATTR {
       const RowVector x = access.load(s + j, 0.0f);
       const RowVector e = access.only(vector_exp_negative(d, hn::Sub(x, max)));
@@ -61,16 +59,7 @@ void self_adjusted_backward(const ScoreTile& tile, const float* statistics, cons
 }
 
 // The forms that know the row's ends: P = (x - a) / w ⊙ u, w = b - a or 1.
-void row_ends(const float* s, int64_t n, float* min, float* max) {
-  const RowTag d;
-  RowVector top = hn::Set(d, hwy::LowestValue<float>()), bottom = hn::Set(d, hwy::HighestValue<float>());
-  for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-    top = hn::Max(top, access.load(s + j, hwy::LowestValue<float>()));
-    bottom = hn::Min(bottom, access.load(s + j, hwy::HighestValue<float>()));
-  });
-  *max = hn::GetLane(hn::MaxOfLanes(d, top));
-  *min = hn::GetLane(hn::MinOfLanes(d, bottom));
-}
+void row_ends(const float* s, int64_t n, float* min, float* max) { ends_of(n, s, min, max); }
 
 // s: x -> (x - a) e^(x - max), 0 where dropped. Returns Σ e^(x - max).
 float shifted_forward(const uint8_t* kept, int64_t n, float a, float max, float* s) {

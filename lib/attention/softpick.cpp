@@ -36,9 +36,7 @@ void softpick_forward(const ScoreTile& tile, float* statistics, float* earlier) 
     float* s = tile.s.row(i);
     const int64_t n = tile.columns(i);
     const RowVector before = hn::Set(d, statistics[1]);
-    RowVector top = before;
-    for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR { top = hn::Max(top, access.load(s + j, 0.0f)); });
-    const RowVector m = hn::MaxOfLanes(d, top), exp_minus_m = vector_exp_negative(d, hn::Neg(m));
+    const RowVector m = max_of(n, s, before), exp_minus_m = vector_exp_negative(d, hn::Neg(m));
     RowVector sum = hn::Zero(d);
     for_each_vector(tile.row_kept(i), n, [&](auto access, int64_t j) HWY_ATTR {
       const RowVector e = access.only(scaled_expm1(access.load(s + j, 0.0f), m, exp_minus_m));

@@ -147,6 +147,13 @@ void check_label(const Example& example, const ModelConfig& config) {
         config.classes);
 }
 
+void check_backward(const Example& example, const ModelConfig& config, std::span<const float> gradients,
+                    const ParameterLayout& layout) {
+  check_label(example, config);
+  check(static_cast<int64_t>(gradients.size()) == layout.size(), "{} gradients for {} parameters", gradients.size(),
+        layout.size());
+}
+
 // Forward and backward pass of one example: gradients of weight * loss are added. first_id: the example in dropout
 // counters; the sequences of a pair draw different masks.
 ExampleResult run_backward(const EncoderContext& context, const Example& example, float weight, uint32_t first_id,
@@ -210,9 +217,7 @@ ExampleResult Classifier::evaluate(const Example& example, Arena& arena, const F
 
 ExampleResult Classifier::train(const Example& example, float weight, const DropoutSource& dropout,
                                 std::span<float> gradients, Arena& arena, const Fork* fork) const {
-  check_label(example, config_);
-  check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
-        layout_.size());
+  check_backward(example, config_, gradients, layout_);
   const EncoderContext context{.config = config_,
                                .plan = *plan_,
                                .parameters = parameters_.data(),
@@ -227,9 +232,7 @@ ExampleResult Classifier::train(const Example& example, float weight, const Drop
 
 ExampleResult Classifier::differentiate(const Example& example, std::span<float> gradients, Arena& arena,
                                         AttentionObserver* observer) const {
-  check_label(example, config_);
-  check(static_cast<int64_t>(gradients.size()) == layout_.size(), "{} gradients for {} parameters", gradients.size(),
-        layout_.size());
+  check_backward(example, config_, gradients, layout_);
   const EncoderContext context{.config = config_,
                                .plan = *plan_,
                                .parameters = parameters_.data(),
