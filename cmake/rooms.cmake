@@ -15,6 +15,8 @@ if(LRA_FUZZ)  # readers are what is fuzzed: vector code for the baseline alone
   target_compile_definitions(lra_flags INTERFACE HWY_COMPILE_ONLY_STATIC)
 elseif(LRA_FEW_INSTRUCTION_SETS)
   target_compile_definitions(lra_flags INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3|HWY_AVX3_DL)")
+else()  # AVX-512, AVX2 and the baseline: each set takes its share of a build, and x86 CPUs without AVX2 are rare
+  target_compile_definitions(lra_flags INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
 endif()
 if(LRA_FUZZ)  # libFuzzer follows which code an input reaches
   target_compile_options(lra_flags INTERFACE -fsanitize=fuzzer-no-link)
