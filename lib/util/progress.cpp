@@ -23,6 +23,14 @@ std::string format_duration(double seconds) {
   return fmt::format("{}h {:02}m", whole / 3600, whole % 3600 / 60);
 }
 
+std::string progress_bar(double share) {
+  constexpr int kWidth = 24;
+  const int full = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
+  std::string bar = "[" + std::string(static_cast<size_t>(full), '=');
+  if (full < kWidth) bar += ">" + std::string(static_cast<size_t>(kWidth - full - 1), ' ');
+  return bar + "]";
+}
+
 Progress::Progress(Log& log, ProgressMode mode, std::string label, double plain_seconds)
     : log_(log), mode_(mode), label_(std::move(label)), plain_seconds_(plain_seconds) {}
 
@@ -69,12 +77,8 @@ double Progress::seconds_left(int64_t done, int64_t total, Clock::time_point now
 }
 
 std::string Progress::bar(int64_t done, int64_t total, const std::string& details, Clock::time_point now) const {
-  constexpr int kWidth = 24;
-  const double share = total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 0.0;
-  const int full = static_cast<int>(share * kWidth);
-  std::string text = label_ + " [" + std::string(static_cast<size_t>(full), '=');
-  if (full < kWidth) text += ">" + std::string(static_cast<size_t>(kWidth - full - 1), ' ');
-  text += fmt::format("] {}/{}", done, total);
+  const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0.0;
+  std::string text = fmt::format("{} {} {}/{}", label_, progress_bar(share), done, total);
   if (!details.empty()) text += "  " + details;
   const double left = seconds_left(done, total, now);
   if (left >= 0) text += "  ETA " + format_duration(left);

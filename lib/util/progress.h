@@ -16,6 +16,8 @@ ProgressMode progress_mode(const std::string& word);
 
 std::string format_duration(double seconds);  // "7.2s", "3m 05s", "2h 07m"
 
+std::string progress_bar(double share);  // "[====>     ]"
+
 class Progress {
  public:
   // `label` says what is being done. In plain mode a line is printed at most every `plain_seconds`; 0 = never by time.

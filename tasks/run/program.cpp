@@ -105,7 +105,7 @@ class TaskProgram {
     if (line_.has("split")) throw UsageError("--split: only with --evaluate");
     if (options.resume && options.force) throw UsageError("--resume and --force: want one of the two");
     const std::filesystem::path path =
-        options.out.empty() ? default_run_folder(facts, line_) : std::filesystem::path(options.out);
+        options.out.empty() ? run_folder(kRunsFolder, facts, line_) : std::filesystem::path(options.out);
     // What the command line alone decides comes first, then what costs little; the folder is created last.
     std::optional<RunFolder> folder;
     RunSettings settings;
@@ -119,7 +119,9 @@ class TaskProgram {
       settings = resume_settings(facts, line_, state["settings"], path);
       if (finished(path)) return 0;
     } else {
-      settings = resolve_settings(facts, line_, log_);
+      std::vector<std::string> notes;
+      settings = resolve_settings(facts, line_, notes);
+      for (const std::string& note : notes) log_.line(note);
     }
     if (settings.backend == "cuda") throw InputError("--backend cuda: this program was built without CUDA");
     const RunFolder::Use use = options.resume  ? RunFolder::Use::kResume

@@ -16,16 +16,17 @@ TaskRecord task_record(const ModelConfig& model) {
           .padded_length = model.padded_length};
 }
 
-AttentionRecord attention_record(const Classifier& model) {
-  const AttentionKernel& kernel = model.kernel(0);
-  const AttentionSpec spec = parse_attention(model.config().attention);
+AttentionRecord attention_record(const ModelConfig& model) {
+  const AttentionSpec spec = parse_attention(model.attention);
+  const std::unique_ptr<AttentionKernel> kernel =
+      make_attention(spec, {model.heads, model.head_dim(), model.padded_length, model.dim});
   AttentionRecord record;
   record.spec = spec.canonical();
   record.name = spec.name;
   record.options = spec.options_json();
-  record.form_train = kernel.form(true, model.config().attention_dropout);
-  record.form_evaluate = kernel.form(false, 0.0f);
-  record.dropout_applies = kernel.dropout_applies();
+  record.form_train = kernel->form(true, model.attention_dropout);
+  record.form_evaluate = kernel->form(false, 0.0f);
+  record.dropout_applies = kernel->dropout_applies();
   return record;
 }
 

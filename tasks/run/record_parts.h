@@ -13,7 +13,7 @@
 namespace lra {
 
 TaskRecord task_record(const ModelConfig& model);
-AttentionRecord attention_record(const Classifier& model);
+AttentionRecord attention_record(const ModelConfig& model);
 ModelRecord model_record(const Classifier& model);
 // The limits: rows were limited to them, 0 = not. Reads every row once.
 DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t limit_train, int64_t limit_eval);

@@ -42,7 +42,7 @@ void keep_previous(const fs::path& path) {
 
 RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
   make_directories(path_);
-  lock_ = FileLock(path_ / kLockFile, "the run folder " + path_.string());
+  lock_ = lock(path_);
   const bool has_state = fs::exists(path_ / kStateFile), has_record = fs::exists(path_ / kRecordFile);
   if (use == Use::kNew && (has_state || has_record)) {
     throw UsageError(
@@ -55,6 +55,8 @@ RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
   }
   if (use == Use::kResume && has_state) recover();
 }
+
+FileLock RunFolder::lock(const fs::path& path) { return {path / kLockFile, "the run folder " + path.string()}; }
 
 void RunFolder::recover() {
   const fs::path state_path = path_ / kStateFile;

@@ -34,6 +34,9 @@ class RunFolder {
   // when kResume finds a record but no run; InputError when it can't be written, or when a checkpoint file is damaged.
   RunFolder(std::filesystem::path path, Use use);
 
+  // Of a folder that exists, without looking into it.
+  static FileLock lock(const std::filesystem::path& path);
+
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path file(const std::string& name) const { return path_ / name; }
 

@@ -83,11 +83,12 @@ void fit_to_size(Recipe& recipe, const TaskFacts& task, const CommandLine& line)
   recipe.padded_length = 0;
 }
 
-RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, Log& log) {
+RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, std::vector<std::string>& notes) {
   RunSettings s = settings_of(task, line);
   s.recipe_base = load_recipe(line.options.recipe, task);
   s.generated = s.recipe_base.generated;
-  if (!s.recipe_base.note.empty()) log.line(fmt::format("recipe {}: {}", s.recipe_base.name, s.recipe_base.note));
+  if (!s.recipe_base.note.empty())
+    notes.push_back(fmt::format("recipe {}: {}", s.recipe_base.name, s.recipe_base.note));
   s.recipe = s.recipe_base;
   fit_to_size(s.recipe, task, line);
   std::set<std::string> changed;
@@ -98,9 +99,8 @@ RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, Log
   if (changed.contains("steps")) {
     Recipe wanted;
     for (const RecipeChange& change : line.changes) set_field(wanted, change.key, change.where, change.text);
-    const std::string said =
-        scale_steps(s.recipe, wanted.steps, changed.contains("warmup"), changed.contains("eval_every"));
-    if (!said.empty()) log.line(said);
+    std::string said = scale_steps(s.recipe, wanted.steps, changed.contains("warmup"), changed.contains("eval_every"));
+    if (!said.empty()) notes.push_back(std::move(said));
   }
   resolve_recipe(s.recipe, task);
   validate_model(s.model(task));
@@ -148,9 +148,9 @@ Json settings_to_json(const RunSettings& settings) {
   return json;
 }
 
-std::filesystem::path default_run_folder(const TaskFacts& task, const CommandLine& line) {
+std::filesystem::path run_folder(const std::filesystem::path& root, const TaskFacts& task, const CommandLine& line) {
   const std::string slug = parse_attention(line.options.attention).slug();
-  return std::filesystem::path("runs") / task.name / load_recipe(line.options.recipe, task).name / slug /
+  return root / task.name / load_recipe(line.options.recipe, task).name / slug /
          fmt::format("seed-{}", line.options.seed);
 }
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/model/config.h"
 #include "lib/util/json.h"
-#include "lib/util/log.h"
 #include "tasks/recipe.h"
 #include "tasks/run/options.h"
 
@@ -61,8 +61,9 @@ struct RunSettings {
 // A picture of another size than the recipe's has other lengths; what the command line says about them stands.
 void fit_to_size(Recipe& recipe, const TaskFacts& task, const CommandLine& line);
 
-// Of a fresh run. UsageError on whatever does not fit together; the steps rule says what it did through `log`.
-RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, Log& log);
+// Of a fresh run. UsageError on whatever does not fit together. `notes` gets what the user should know: the recipe's
+// note, and what the steps rule did.
+RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, std::vector<std::string>& notes);
 
 // Of a run that was started before, whose settings_to_json is `saved`. UsageError naming the first given option that
 // does not agree.
@@ -71,7 +72,8 @@ RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, cons
 
 Json settings_to_json(const RunSettings& settings);
 
-// ./runs/<task>/<recipe>/<slug of the attention>/seed-<n>, from the given options and defaults.
-std::filesystem::path default_run_folder(const TaskFacts& task, const CommandLine& line);
+// <root>/<task>/<recipe>/<slug of the attention>/seed-<n>, from the given options and defaults.
+std::filesystem::path run_folder(const std::filesystem::path& root, const TaskFacts& task, const CommandLine& line);
+inline constexpr const char* kRunsFolder = "runs";  // the root where none is given
 
 }  // namespace lra

@@ -62,7 +62,7 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
   trainer_ = std::make_unique<Trainer>(model_, *train_, trainer_settings(settings));
 
   record_.task = task_record(config);
-  record_.attention = attention_record(model_);
+  record_.attention = attention_record(model_.config());
   record_.recipe = recipe_to_json(settings.recipe);
   record_.seed = settings.seed;
   record_.model = model_record(model_);

@@ -1,6 +1,7 @@
 // Settings of a run, fresh and resumed.
 #include "tasks/run/settings.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "lib/util/check.h"
@@ -21,18 +22,9 @@ CommandLine parse(const std::vector<std::string>& words) {
 }
 
 RunSettings fresh(const std::vector<std::string>& words, std::string* said = nullptr) {
-  testing::internal::CaptureStderr();
-  std::string text;
-  RunSettings settings;
-  try {
-    Log log;
-    settings = resolve_settings(facts(), parse(words), log);
-  } catch (...) {
-    testing::internal::GetCapturedStderr();
-    throw;
-  }
-  text = testing::internal::GetCapturedStderr();
-  if (said) *said = text;
+  std::vector<std::string> notes;
+  RunSettings settings = resolve_settings(facts(), parse(words), notes);
+  if (said) *said = fmt::format("{}", fmt::join(notes, "\n"));
   return settings;
 }
 
@@ -101,12 +93,13 @@ TEST(Settings, DamagedStateIsAnInputError) {
 }
 
 TEST(Settings, DefaultFolder) {
-  EXPECT_EQ(default_run_folder(facts(), parse({"--attention", "polynomial:power=3,scale=16", "--seed", "2"})).string(),
-            "runs/listops/nystromformer/" +
-                std::string(fresh({"--attention", "polynomial:power=3,scale=16"}).attention == "polynomial"
-                                ? "polynomial"
-                                : "polynomial-power-3-scale-16") +
-                "/seed-2");
+  EXPECT_EQ(
+      run_folder(kRunsFolder, facts(), parse({"--attention", "polynomial:power=3,scale=16", "--seed", "2"})).string(),
+      "runs/listops/nystromformer/" +
+          std::string(fresh({"--attention", "polynomial:power=3,scale=16"}).attention == "polynomial"
+                          ? "polynomial"
+                          : "polynomial-power-3-scale-16") +
+          "/seed-2");
 }
 
 }  // namespace

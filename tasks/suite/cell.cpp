@@ -1,0 +1,231 @@
+#include "tasks/suite/cell.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "lib/attention/registry.h"
+#include "lib/util/check.h"
+#include "lib/util/program.h"
+#include "results/record.h"
+#include "tasks/all_tasks.h"
+#include "tasks/run/run_folder.h"
+
+namespace lra {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// What lra-suite sets itself, or what makes no sense for all cells of a grid.
+void refuse_cell_options(const CommandLine& line) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"seed", "want --seeds"},
+      {"attention", "want it as an option of the suite"},
+      {"out", "the suite sets it"},
+      {"resume", "the suite always resumes"},
+      {"force", "remove the folder"},
+      {"evaluate", "the suite trains"},
+      {"split", "the suite trains"},
+      {"max_time", "interrupt the suite instead, it goes on where it was"},
+      {"threads", "want it as an option of the suite"},
+      {"progress", "want it as an option of the suite"},
+      {"data", "want it as an option of the suite"},
+      {"recipe", "want it as an option or key of the grid"}};
+  for (const auto& [name, instead] : refused) {
+    if (!line.has(name)) continue;
+    std::string option = name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    throw UsageError("--{}: not for the cells of a grid; {}", option, instead);
+  }
+}
+
+CommandLine parse(const TaskFacts& facts, const std::vector<std::string>& words) {
+  std::vector<const char*> argv{"lra-suite"};
+  for (const std::string& word : words) argv.push_back(word.c_str());
+  return parse_command_line("lra-suite", facts, static_cast<int>(argv.size()), argv.data());
+}
+
+void append(std::vector<std::string>& words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+}
+
+Cell make_cell(const Grid& grid, const TaskFacts& facts, const std::string& attention, int64_t seed,
+               const std::string& sweep_value, const SuiteData& data, const fs::path& out,
+               std::vector<std::string>& notes) {
+  Cell cell;
+  cell.task = facts.name;
+  cell.attention = attention;
+  cell.seed = seed;
+  if (!grid.sweep_option.empty()) cell.sweep = grid.sweep_option + "=" + sweep_value;
+  std::vector<std::string> own;
+  const auto task_options = grid.task_options.find(facts.name);
+  if (task_options != grid.task_options.end()) append(own, task_options->second);
+  if (!cell.sweep.empty()) own.push_back("--" + cell.sweep);
+  append(own, grid.options);
+  refuse_cell_options(parse(facts, own));
+  std::vector<std::string> words{"--attention", attention, "--recipe", grid.recipe, "--seed", std::to_string(seed)};
+  if (const auto path = data.of(facts.name)) append(words, {"--data", *path});
+  append(words, own);
+  cell.line = parse(facts, words);
+  cell.settings = resolve_settings(facts, cell.line, notes);
+  cell.folder = run_folder(cell.sweep.empty() ? out : out / cell.sweep, facts, cell.line);
+  return cell;
+}
+
+// Whether another process runs the cell; looks without taking the lock for longer than that.
+bool taken(const fs::path& folder) {
+  const int descriptor = ::open((folder / kCellLockFile).c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);
+  return held;
+}
+
+}  // namespace
+
+std::string Cell::label() const {
+  return fmt::format("{}{}{} {} seed {}", task, sweep.empty() ? "" : " ", sweep, attention, seed);
+}
+
+std::optional<std::string> SuiteData::of(const std::string& task) const {
+  const auto own = paths.find(task);
+  return own != paths.end() ? own->second : root;
+}
+
+std::vector<Cell> make_cells(const Grid& grid, const SuiteData& data, const fs::path& out,
+                             std::vector<std::string>& notes) {
+  for (const auto& [task, path] : data.paths) {
+    if (std::find(grid.tasks.begin(), grid.tasks.end(), task) == grid.tasks.end()) {
+      throw UsageError("--data {}={}: the grid has no task {}", task, path, task);
+    }
+  }
+  const std::vector<std::string> sweep = grid.sweep_option.empty() ? std::vector<std::string>{""} : grid.sweep_values;
+  std::vector<Cell> cells;
+  for (const int64_t seed : grid.seeds) {
+    for (const std::string& name : grid.tasks) {
+      const std::unique_ptr<Task> task = make_task("--tasks", name);
+      for (const std::string& value : sweep) {
+        for (const std::string& attention : grid.attentions) {
+          std::vector<std::string> said;
+          try {
+            cells.push_back(make_cell(grid, task->facts(), attention, seed, value, data, out, said));
+          } catch (const UsageError& error) {
+            throw UsageError("{} {}: {}", name, attention, error.what());
+          }
+          for (const std::string& line : said) {
+            const std::string note = name + ": " + line;
+            if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+          }
+        }
+      }
+    }
+  }
+  return cells;
+}
+
+void check_folders(const std::vector<Cell>& cells) {
+  for (const Cell& cell : cells) {
+    const fs::path path = cell.folder / kStateFile;
+    std::error_code unknown;
+    if (!fs::exists(path, unknown)) continue;
+    const Json json = read_json(path);
+    if (!json.is_object() || !json.contains("state") || !json["state"].is_object() ||
+        !json["state"].contains("settings")) {
+      continue;  // the program says what is wrong with it
+    }
+    const std::unique_ptr<Task> task = make_task("--tasks", cell.task);
+    try {
+      resume_settings(task->facts(), cell.line, json["state"]["settings"], cell.folder);
+    } catch (const UsageError& error) {
+      throw UsageError("{}: {}", cell.label(), error.what());
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+}
+
+void locate_data(const std::vector<Cell>& cells) {
+  std::vector<std::string> seen;
+  for (const Cell& cell : cells) {
+    if (std::find(seen.begin(), seen.end(), cell.task) != seen.end()) continue;
+    seen.push_back(cell.task);
+    const RunSettings& s = cell.settings;
+    try {
+      make_task("--tasks", cell.task)
+          ->locate({.path = s.data ? std::optional<fs::path>(*s.data) : std::nullopt,
+                    .size = static_cast<int>(s.size),
+                    .level = s.level,
+                    .generated_count = s.generated});
+    } catch (const UsageError& error) {
+      throw UsageError("{}: {}; or leave the task out of --tasks", cell.task, error.what());
+    } catch (const InputError& error) {
+      throw InputError("{}: {}; --data {}=PATH names another place", cell.task, error.what(), cell.task);
+    }
+  }
+}
+
+const char* status_name(CellStatus status) {
+  switch (status) {
+    case CellStatus::kToDo: return "to do";
+    case CellStatus::kRunning: return "running";
+    case CellStatus::kInterrupted: return "interrupted";
+    case CellStatus::kDone: return "done";
+    case CellStatus::kDiverged: return "diverged";
+    case CellStatus::kFailed: return "failed";
+  }
+  return "?";
+}
+
+int64_t logged_step(const fs::path& folder) {
+  constexpr std::streamoff kTail = 4096;
+  std::ifstream file(folder / "metrics.jsonl", std::ios::binary | std::ios::ate);
+  if (!file) return 0;
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(0, size - kTail));
+  int64_t step = 0;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, false);  // the first may be half a line
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer()) {
+      step = std::max(step, json["step"].get<int64_t>());
+    }
+  }
+  return step;
+}
+
+CellState cell_state(const Cell& cell) {
+  CellState state;
+  const bool running = taken(cell.folder);
+  std::error_code unknown;
+  const fs::path path = cell.folder / kRecordFile;
+  if (!fs::exists(path, unknown)) {
+    state.status = running ? CellStatus::kRunning : CellStatus::kToDo;
+    return state;
+  }
+  state.step = logged_step(cell.folder);
+  Record record;
+  try {
+    record = read_record(path);
+  } catch (const std::exception& error) {
+    state.status = running ? CellStatus::kRunning : CellStatus::kFailed;
+    state.error = one_line(error.what());
+    return state;
+  }
+  if (record.best) state.test_accuracy = record.best->test_accuracy;
+  state.seconds = record.speed.train_seconds + record.speed.evaluation_seconds;
+  state.error = one_line(record.error.value_or(""));
+  switch (record.status) {
+    case RunStatus::kCompleted: state.status = CellStatus::kDone; break;
+    case RunStatus::kDiverged: state.status = CellStatus::kDiverged; break;
+    case RunStatus::kFailed: state.status = CellStatus::kFailed; break;
+    case RunStatus::kRunning:
+    case RunStatus::kInterrupted: state.status = CellStatus::kInterrupted; break;
+  }
+  if (running) state.status = CellStatus::kRunning;
+  return state;
+}
+
+}  // namespace lra
