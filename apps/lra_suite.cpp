@@ -158,6 +158,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> notes;
   const std::vector<Cell> cells = make_cells(options.grid, options.data, options.out, notes);
   std::vector<CellState> states;
+  states.reserve(cells.size());
   for (const Cell& cell : cells) states.push_back(cell_state(cell));
   if (options.status) {
     print_cells(cells, states, nullptr);

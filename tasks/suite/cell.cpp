@@ -117,7 +117,7 @@ std::vector<Cell> make_cells(const Grid& grid, const SuiteData& data, const fs::
             throw UsageError("{} {}: {}", name, attention, error.what());
           }
           for (const std::string& line : said) {
-            const std::string note = name + ": " + line;
+            const std::string note = fmt::format("{}: {}", name, line);
             if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
           }
         }

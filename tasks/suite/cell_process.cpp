@@ -54,6 +54,7 @@ CellProcess::CellProcess(const std::filesystem::path& program, const std::vector
   std::vector<std::string> copies{path};
   copies.insert(copies.end(), words.begin(), words.end());
   std::vector<char*> argv;
+  argv.reserve(copies.size() + 1);
   for (std::string& word : copies) argv.push_back(word.data());
   argv.push_back(nullptr);
   stderr_ = ::memfd_create("lra-suite-cell", MFD_CLOEXEC);

@@ -72,8 +72,9 @@ void read_sweep(Grid& grid, const Json& json, const std::string& where) {
     throw UsageError("{}: want {{\"option\": [value, …]}}, one option", where);
   }
   const std::string key = json.begin().key();
+  const std::string at = fmt::format("{}: {}", where, key);
   for (const Json& value : json.begin().value()) {
-    grid.sweep_values.push_back(value_text(value, where + ": " + key));
+    grid.sweep_values.push_back(value_text(value, at));
     option_word(key, value, where);  // the option exists
   }
   grid.sweep_option = field_key(key);
@@ -109,7 +110,7 @@ Grid grid_of(const Json& json, const std::string& name, const std::string& where
       if (!value.is_object()) throw UsageError("{}: want an object with an object of options a task", at);
       for (const auto& [task, options] : value.items()) {
         parse_tasks(at, task);
-        grid.task_options[task] = option_words(options, at + ": " + task);
+        grid.task_options[task] = option_words(options, fmt::format("{}: {}", at, task));
       }
     } else if (key == "sweep") {
       read_sweep(grid, value, at);

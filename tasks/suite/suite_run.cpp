@@ -160,10 +160,11 @@ class SuiteRun {
     // A record without a checkpoint is of a run that failed before its first step.
     std::error_code unknown;
     const bool fresh = !fs::exists(cell.folder / kStateFile, unknown) && fs::exists(cell.folder / kRecordFile, unknown);
-    words.push_back(fresh ? "--force" : "--resume");
+    words.emplace_back(fresh ? "--force" : "--resume");
     try {
-      running_.push_back({index, std::move(lock), CellProcess(circumstances_.programs / ("lra-" + cell.task), words)});
-      running_.back().first_step = running_.back().step = state.step;
+      RunningCell running{index, std::move(lock), CellProcess(circumstances_.programs / ("lra-" + cell.task), words)};
+      running.first_step = running.step = state.step;
+      running_.push_back(std::move(running));
     } catch (const InputError& error) {
       failed(index, error.what());
     }
