@@ -1,4 +1,4 @@
-// Rounds of independent VDPBF16PS instructions; nothing where the compiler's target has none.
+// Rounds of independent VDPBF16PS or, with AMX, TDPBF16PS instructions; nothing where the compiler's target has none.
 #include "benchmarks/fma_peak.h"
 
 #if defined(__x86_64__)
@@ -21,9 +21,41 @@ __attribute__((target("avx512f,avx512bf16"))) double bfloat16_rounds(int64_t rou
   return static_cast<double>(rounds) * kChains * 4 * 16;
 }
 
+__attribute__((target("amx-tile,amx-bf16"))) double amx_rounds(int64_t rounds, float* sink) {
+  // Palette 1: eight tiles of 16 rows of 64 bytes.
+  struct alignas(64) Shapes {
+    uint8_t palette = 1, rest[15] = {};
+    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  };
+  const Shapes shapes;
+  alignas(64) float result[16 * 16];
+  asm volatile("" ::"r"(&shapes) : "memory");  // GCC's intrinsic does not say that it reads all of it
+  _tile_loadconfig(&shapes);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  _tile_zero(6);
+  _tile_zero(7);
+  for (int64_t i = 0; i < rounds; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 6);
+    _tile_dpbf16ps(2, 4, 7);
+    _tile_dpbf16ps(3, 5, 6);
+  }
+  _tile_stored(0, result, 64);
+  _tile_release();
+  *sink = result[0];
+  return static_cast<double>(rounds) * 4 * 2 * 16 * 16 * 32;
+}
+
 }  // namespace lra
 #else
 namespace lra {
 double bfloat16_rounds(int64_t, float*) { return 0.0; }
+double amx_rounds(int64_t, float*) { return 0.0; }
 }  // namespace lra
 #endif

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/ops/bfloat16.h"
+#include "lib/util/cpu.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "benchmarks/fma_peak.cpp"
@@ -93,7 +94,8 @@ double measure_fma_peak(int threads, double seconds) {
 }
 
 double measure_bfloat16_peak(int threads, double seconds) {
-  return bfloat16_supported() ? measure(bfloat16_rounds, threads, seconds) : 0.0;
+  if (!bfloat16_supported()) return 0.0;
+  return measure(amx_bfloat16_usable() ? amx_rounds : bfloat16_rounds, threads, seconds);
 }
 
 }  // namespace lra

@@ -99,7 +99,7 @@ struct Bfloat16Products {
     Tile(int64_t queries, int64_t keys, Arena& arena)
         : stride_(tile_stride(keys)),
           panel_(arena.floats(kTileRows * stride_)),
-          rounded_(bfloat16_matrix(kTileRows, stride_ / 2, arena)),
+          rounded_(bfloat16_matrix(kTileRows, tile_stride(bfloat16_pairs(keys)), arena)),
           finished_(bfloat16_matrix(bfloat16_pairs(queries), stride_, arena)) {}
     Matrix panel(int64_t, int64_t rows, int64_t keys) const { return {panel_, rows, keys, stride_}; }
     // at is even.

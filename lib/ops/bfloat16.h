@@ -1,4 +1,5 @@
-// bfloat16 products with float32 accumulation (VDPBF16PS of AVX-512 BF16), on one thread. Numbers are rounded to
+// bfloat16 products with float32 accumulation (VDPBF16PS of AVX-512 BF16, and where there is AMX its TDPBF16PS, whose
+// sums are rounded in another order), on one thread. Numbers are rounded to
 // nearest even when they are packed; an instruction multiplies pairs and adds both products to a float32, so that every
 // operand is kept as pairs along the inner index of the product:
 // - rows of pairs of X (M, K): row i holds (x[i][0], x[i][1]), (x[i][2], x[i][3]), …, an odd end is filled with 0;
@@ -21,6 +22,8 @@ using ConstPairMatrix = MatrixView<const Bfloat16Pair>;
 
 // Whether this processor has the instructions; the functions below may only be called if so.
 bool bfloat16_supported();
+// Whether AMX is used where it is; for tests of what processors without it do.
+void use_bfloat16_tiles(bool wanted);
 
 // Columns of a result are computed in whole panels: N rounded up.
 int64_t bfloat16_columns(int64_t n);

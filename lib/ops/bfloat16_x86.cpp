@@ -1,7 +1,12 @@
 // AVX-512 BF16 by its intrinsics: the Highway version of Debian 12 does not know these instructions. Elsewhere
 // bfloat16_supported() is false.
+#include <algorithm>
+#include <atomic>
+
 #include "lib/ops/bfloat16.h"
+#include "lib/ops/bfloat16_amx.h"
 #include "lib/util/check.h"
+#include "lib/util/cpu.h"
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
@@ -39,22 +44,31 @@ using Operands = TileOperands<Bfloat16Pair>;
 
 __mmask16 first(int64_t count) { return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1u << count) - 1u); }
 
-// The upper halves of 16 lanes, rounded.
-__m512i rounded(__m512 x) { return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(x)); }
+// Two vectors, rounded: the numbers of `low` in the lower half of the result, those of `high` in the upper.
+__m512i rounded(__m512 low, __m512 high) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
-__m512i pairs_of(__m512 low, __m512 high) {
-  return _mm512_or_si512(rounded(low), _mm512_slli_epi32(rounded(high), 16));
+// Numbers of the lower and the upper half in turn.
+__m512i pairs_of_halves(__m512i x) {
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21,
+                                         5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  return _mm512_permutexvar_epi16(order, x);
 }
 
 void pack_row_pairs(ConstMatrix x, PairMatrix packed) {
+  const int64_t whole = std::min(x.cols, packed.cols) / kLanes * kLanes;
   for (int64_t p = 0; p < packed.rows; ++p) {
     const float* low = x.row(2 * p);
     const float* high = 2 * p + 1 < x.rows ? x.row(2 * p + 1) : nullptr;
-    for (int64_t j = 0; j < packed.cols; j += kLanes) {
+    int64_t j = 0;
+    for (; high != nullptr && j < whole; j += kLanes) {
+      const __m512i pairs = rounded(_mm512_loadu_ps(low + j), _mm512_loadu_ps(high + j));
+      _mm512_storeu_si512(packed.row(p) + j, pairs_of_halves(pairs));
+    }
+    for (; j < packed.cols; j += kLanes) {
       const __mmask16 there = first(x.cols > j ? x.cols - j : 0), room = first(packed.cols - j);
       const __m512 a = _mm512_maskz_loadu_ps(there, low + j);
       const __m512 b = high == nullptr ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(there, high + j);
-      _mm512_mask_storeu_epi32(packed.row(p) + j, room, pairs_of(a, b));
+      _mm512_mask_storeu_epi32(packed.row(p) + j, room, pairs_of_halves(rounded(a, b)));
     }
   }
 }
@@ -63,7 +77,11 @@ void pack_rows(ConstMatrix x, PairMatrix packed) {
   for (int64_t i = 0; i < x.rows; ++i) {
     const float* row = x.row(i);
     uint16_t* to = reinterpret_cast<uint16_t*>(packed.row(i));
-    for (int64_t j = 0; j < 2 * packed.cols; j += kLanes) {
+    int64_t j = 0;
+    for (; j + 2 * kLanes <= x.cols; j += 2 * kLanes) {
+      _mm512_storeu_si512(to + j, rounded(_mm512_loadu_ps(row + j), _mm512_loadu_ps(row + j + kLanes)));
+    }
+    for (; j < 2 * packed.cols; j += kLanes) {
       const __m512 v = _mm512_maskz_loadu_ps(first(x.cols > j ? x.cols - j : 0), row + j);
       _mm256_mask_storeu_epi16(to + j, first(2 * packed.cols - j), (__m256i)_mm512_cvtneps_pbh(v));
     }
@@ -119,6 +137,17 @@ void matmul_columns(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) {
 #endif
 
 namespace lra {
+namespace {
+
+std::atomic<bool>& tiles_wanted() {
+  static std::atomic<bool> wanted = true;
+  return wanted;
+}
+bool use_tiles() { return amx_bfloat16_usable() && tiles_wanted(); }
+
+}  // namespace
+
+void use_bfloat16_tiles(bool wanted) { tiles_wanted() = wanted; }
 
 bool bfloat16_supported() {
   static const bool supported = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
@@ -145,14 +174,20 @@ void bfloat16_pack_transposed(ConstMatrix x, Bfloat16Pair* panels) { pack_transp
 void bfloat16_matmul_panels(ConstPairMatrix a, const Bfloat16Pair* panels, int64_t first, int64_t columns, Matrix c) {
   check(first % kWidth == 0 && c.rows == a.rows && c.stride >= bfloat16_columns(columns),
         "{} x {} of a product from column {} into ({}, {})", a.rows, columns, first, c.rows, c.stride);
-  matmul_panels(a, panels, first, columns, c);
+  if (use_tiles()) {
+    amx_matmul_panels(a, panels + first * a.cols, {c.data, c.rows, bfloat16_columns(columns), c.stride});
+  } else {
+    matmul_panels(a, panels, first, columns, c);
+  }
 }
 
 void bfloat16_matmul(ConstPairMatrix a, Transpose ta, ConstPairMatrix b, Matrix c, Write write) {
   const int64_t m = ta == Transpose::kNo ? a.rows : a.cols, pairs = ta == Transpose::kNo ? a.cols : a.rows;
   check(b.rows == pairs && c.rows == m && c.cols == b.cols && b.cols % kLanes == 0,
         "product of ({}, {}) and ({}, {}) pairs into ({}, {})", m, pairs, b.rows, b.cols, c.rows, c.cols);
-  if (ta == Transpose::kNo) {
+  if (use_tiles()) {
+    amx_matmul(a, ta, b, c, write);
+  } else if (ta == Transpose::kNo) {
     matmul_rows(a, b, c, write == Write::kAdd);
   } else {
     matmul_columns(a, b, c, write == Write::kAdd);
@@ -166,6 +201,7 @@ void bfloat16_matmul(ConstPairMatrix a, Transpose ta, ConstPairMatrix b, Matrix 
 namespace lra {
 
 bool bfloat16_supported() { return false; }
+void use_bfloat16_tiles(bool) {}
 namespace {
 [[noreturn]] void missing() { fail("bfloat16 products on a processor without them"); }
 }  // namespace

@@ -2,7 +2,11 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -110,12 +114,27 @@ std::string cpu_name() {
   return "unknown";
 }
 
+bool amx_bfloat16_usable() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+  static const bool usable = [] {
+    constexpr long kRequestState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of Linux 5.16
+    constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBfloat16) == 0 || (d & kTiles) == 0) return false;
+    return syscall(SYS_arch_prctl, kRequestState, kTileData) == 0;
+  }();
+  return usable;
+#else
+  return false;
+#endif
+}
+
 std::string instruction_set() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (avx512 && __builtin_cpu_supports("avx512bf16")) return "avx512_bf16";
+  if (avx512 && __builtin_cpu_supports("avx512bf16")) return amx_bfloat16_usable() ? "amx_bf16" : "avx512_bf16";
   if (avx512) return "avx512";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
   return "sse2";

@@ -15,8 +15,10 @@ int default_threads();
 // where the hierarchies are mounted (/sys/fs/cgroup). Every ancestor of a group counts.
 double cgroup_cpu_quota(const std::filesystem::path& cgroup_file, const std::filesystem::path& root);
 
-std::string cpu_name();         // "AMD EPYC"
-std::string instruction_set();  // avx512_bf16 | avx512 | avx2 | sse2 | neon | other
+std::string cpu_name();  // "AMD EPYC"
+// Whether the processor has AMX for bfloat16 and the kernel lets this process use it, which it is asked for here.
+bool amx_bfloat16_usable();
+std::string instruction_set();  // amx_bf16 | avx512_bf16 | avx512 | avx2 | sse2 | neon | other
 int64_t peak_rss_bytes();       // most memory this process has held at once
 
 }  // namespace lra

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/ops/linear.h"
+#include "lib/util/cpu.h"
 #include "tests/support/compare.h"
 #include "tests/support/data.h"
 
@@ -35,14 +36,20 @@ auto rounded_as_double(const Matrix& x) {
   return copy;
 }
 
-class Bfloat16 : public testing::Test {
+// With the tile instructions of AMX and without.
+class Bfloat16 : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     if (!bfloat16_supported()) GTEST_SKIP() << "this processor has no AVX-512 BF16";
+    if (GetParam() && !amx_bfloat16_usable()) GTEST_SKIP() << "this processor has no AMX";
+    use_bfloat16_tiles(GetParam());
   }
+  void TearDown() override { use_bfloat16_tiles(true); }
 };
+INSTANTIATE_TEST_SUITE_P(Tiles, Bfloat16, testing::Bool(),
+                         [](const auto& param) { return param.param ? "amx" : "avx512"; });
 
-TEST_F(Bfloat16, PacksRoundedPairs) {
+TEST_P(Bfloat16, PacksRoundedPairs) {
   for (const int64_t rows : {1, 2, 15, 33}) {
     for (const int64_t cols : {1, 2, 15, 16, 31, 64}) {
       GappedMatrix<float> x(rows, cols, 3, 1);
@@ -75,8 +82,8 @@ TEST_F(Bfloat16, PacksRoundedPairs) {
   }
 }
 
-TEST_F(Bfloat16, ProductsOfEveryNumberOfRows) {
-  for (const auto& shape : {std::pair<int64_t, int64_t>(7, 40), {32, 64}, {1, 1}}) {
+TEST_P(Bfloat16, ProductsOfEveryNumberOfRows) {
+  for (const auto& shape : {std::pair<int64_t, int64_t>(7, 40), {32, 64}, {1, 1}, {75, 16}, {2100, 48}}) {
     const int64_t depth = shape.first, cols = shape.second;
     for (int64_t rows = 1; rows <= 25; ++rows) {
       const GappedMatrix<float> a(rows, depth, 1, 1), at(depth, rows, 1, 2), b(depth, cols, 2, 3),
@@ -117,7 +124,7 @@ TEST_F(Bfloat16, ProductsOfEveryNumberOfRows) {
   }
 }
 
-TEST_F(Bfloat16, LinearLayers) {
+TEST_P(Bfloat16, LinearLayers) {
   for (const auto& [n, in, out] : {std::tuple<int, int, int>(1, 3, 5), {200, 64, 192}, {450, 33, 17}, {0, 4, 4}}) {
     const GappedMatrix<float> x(n, in, 2, 1), weight(out, in, 0, 2), dy(n, out, 3, 3);
     const std::vector<float> bias = random_normal<float>(out, 4);
