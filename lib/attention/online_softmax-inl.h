@@ -34,13 +34,12 @@ HWY_INLINE void online_softmax_forward(const ScoreTile& tile, float* statistics,
     auto row = row_of(i);
     constexpr bool kFree = decltype(row)::kFree;
     const RowVector before = hn::Set(d, statistics[1]);
-    RowVector top = before;
-    for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-      const RowVector z = access.only(row.value(access.load(s + j, 0.0f), j), hwy::LowestValue<float>());
-      top = hn::Max(top, z);
-      if constexpr (!kFree) access.store(z, s + j);
-    });
-    const RowVector max = hn::MaxOfLanes(d, top);
+    if constexpr (!kFree) {
+      for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
+        access.store(row.value(access.load(s + j, 0.0f), j), s + j);
+      });
+    }
+    const RowVector max = max_of(n, s, before);
     RowVector sum = hn::Zero(d);
     for_each_vector(tile.row_kept(i), n, [&](auto access, int64_t j) HWY_ATTR {
       const RowVector e = access.only(vector_exp_negative(d, hn::Sub(access.load(s + j, 0.0f), max)));

@@ -110,12 +110,22 @@ HWY_INLINE void for_each_vector(int64_t n, const Body& body) {
   for_each_vector_of(Kept<false>{nullptr}, n, body);
 }
 
-// The largest of x (n) and `least`, in every lane.
+// The largest of x (n) and `least`, in every lane. Four at a time: a maximum takes as long as four can be begun.
 HWY_INLINE RowVector max_of(int64_t n, const float* x, RowVector least) {
-  RowVector top = least;
-  for_each_vector(
-      n, [&](auto access, int64_t j) HWY_ATTR { top = hn::Max(top, access.load(x + j, hwy::LowestValue<float>())); });
-  return hn::MaxOfLanes(RowTag(), top);
+  const RowTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  RowVector top0 = least, top1 = least, top2 = least, top3 = least;
+  int64_t first = 0;
+  for (; first + 4 * lanes <= n; first += 4 * lanes) {
+    top0 = hn::Max(top0, hn::LoadU(d, x + first));
+    top1 = hn::Max(top1, hn::LoadU(d, x + first + lanes));
+    top2 = hn::Max(top2, hn::LoadU(d, x + first + 2 * lanes));
+    top3 = hn::Max(top3, hn::LoadU(d, x + first + 3 * lanes));
+  }
+  for_each_vector(n - first, [&](auto access, int64_t j) HWY_ATTR {
+    top0 = hn::Max(top0, access.load(x + first + j, hwy::LowestValue<float>()));
+  });
+  return hn::MaxOfLanes(d, hn::Max(hn::Max(top0, top1), hn::Max(top2, top3)));
 }
 HWY_INLINE RowVector max_of(int64_t n, const float* x) {
   return max_of(n, x, hn::Set(RowTag(), hwy::LowestValue<float>()));

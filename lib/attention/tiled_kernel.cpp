@@ -264,8 +264,8 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
 }
 
 // Every block of queries meets every tile of keys once. Gradients of keys and values are summed over the blocks in
-// their order, those of queries over the tiles in theirs, whichever of the two is the outer loop: on one thread the
-// blocks, side by side the tiles, which share nothing but dq.
+// their order, those of queries over the tiles in theirs. The tiles are the outer loop: what is summed a tile stays in
+// the caches, and tiles that are computed side by side share nothing but dq.
 template <class Products>
 void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix out, const float* saved,
                                 const AttentionGradients& gradients, const RowGradients& sums, Arena& arena) const {
@@ -337,8 +337,8 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
   const Matrix dq = arena.matrix(n, padded), dk = arena.matrix(n, padded), dv = arena.matrix(n, padded);
   if (in.fork == nullptr) {
     Scratch scratch = scratch_in(arena);
-    for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
-      for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+    for_each_piece(n, size.keys, [&](int64_t key, int64_t keys) {
+      for_each_piece(n, size.queries, [&](int64_t first, int64_t count) {
         meet(first, count, key, dq.row_block(first, count), key == 0 ? Write::kOver : Write::kAdd,
              dk.row_block(key, keys), dv.row_block(key, keys), scratch);
       });
