@@ -16,11 +16,12 @@
 #include "results/comparison_output.h"
 #include "results/latex.h"
 #include "results/published.h"
+#include "results/report.h"
 
 namespace lra {
 namespace {
 
-constexpr std::string_view kFormats[] = {"text", "markdown", "csv", "latex", "json"};
+constexpr std::string_view kFormats[] = {"text", "markdown", "csv", "latex", "json", "html"};
 
 constexpr int kPublishedTables = 1000;  // labels of their own behind those of our tables
 
@@ -39,8 +40,9 @@ cxxopts::Options make_options() {
   options.add_options("What")("baseline", "attention that the others are tested against, as its records spell it",
                               text()->default_value("softmax"), "SPEC")(
       "task", "this one only: listops, text, retrieval, image or pathfinder (default: all)", text(), "TASK");
-  options.add_options("Output")("format", "text, markdown, csv, latex or json", text()->default_value("text"), "WORD")(
-      "output", "file to write (default: stdout)", text(), "FILE")(
+  options.add_options("Output")(
+      "format", "text, markdown, csv, latex, json or html (one page with plots, for which gnuplot is needed)",
+      text()->default_value("text"), "WORD")("output", "file to write (default: stdout)", text(), "FILE")(
       "published", "adds the figures of papers for the tasks compared, by their set-ups (not with csv)")(
       "allow-mixed",
       "also shows runs of different settings of a task side by side, marked with what differs; they are\nneither "
@@ -90,6 +92,11 @@ std::string rendered(const Comparison& comparison, const Output& output) {
     return dump_json(json, 1) + '\n';
   }
   const Document figures = published ? published_document(tasks) : Document{};
+  if (format == "html") {
+    Report report = html_report(comparison, {allow_mixed, figures});
+    for (const std::string& problem : report.problems) std::cerr << "lra-compare: " << problem << '\n';
+    return std::move(report.html);
+  }
   if (format == "latex") return comparison_latex(comparison, allow_mixed) + as_latex(figures, kPublishedTables);
   Document document = comparison_document(comparison, allow_mixed);
   document.insert(document.end(), figures.begin(), figures.end());

@@ -45,20 +45,6 @@ std::string recipe_name(const Record& r) {
   return name != r.recipe.end() && name->is_string() ? name->get<std::string>() : "unnamed";
 }
 
-// Speeds compare only where all of this is equal; another commit may be faster.
-Json machine_of(const EnvironmentRecord& e) {
-  return {{"commit", e.commit},
-          {"CPU", e.cpu},
-          {"instructions", e.instruction_set},
-          {"backend", e.backend},
-          {"GPU", e.gpu.value_or("")},
-          {"threads", e.threads},
-          {"ranks", e.ranks},
-          {"compiler", e.compiler},
-          {"build", e.build},
-          {"precision", e.precision}};
-}
-
 // In what the machines and builds of their first runs differ.
 std::string machines_differ(const Cell& cell, const Cell& baseline) {
   const Json own = machine_of(cell.runs.front()->record.environment);
@@ -148,21 +134,6 @@ void fill_cell(Cell& cell, double chance) {
     cell.peak_rss_bytes = std::max(cell.peak_rss_bytes, run->record.speed.peak_rss_bytes);
     cell.parameters = std::max(cell.parameters, run->record.model.parameters);
   }
-}
-
-// Mean over layers and heads of a norm at the last step that has it.
-double last_norm(const Record& r, const char* key) {
-  int64_t step = -1;
-  std::vector<double> values;
-  for (const Json& line : r.norms) {
-    if (!line.is_object() || !line.contains(key) || !line.at(key).is_number()) continue;
-    const auto at = line.find("step");
-    if (at == line.end() || !at->is_number_integer()) continue;
-    if (at->get<int64_t>() > step) values.clear();
-    step = std::max(step, at->get<int64_t>());
-    if (at->get<int64_t>() == step) values.push_back(line.at(key).get<double>());
-  }
-  return summarise(values).mean;
 }
 
 void correlate_norms(Setting& setting) {
@@ -294,7 +265,9 @@ class Grouping {
     }
     const auto order = [](const Setting& s) {
       const auto* known = std::find(std::begin(kTaskNames), std::end(kTaskNames), s.task);
-      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe), std::cref(s.id));
+      const Json length = s.identity.at("recipe").value("max_length", Json());
+      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe),
+                             length.is_number() ? length.get<double>() : 0.0, std::cref(s.id));
     };
     std::sort(result.begin(), result.end(), [&](const Setting& a, const Setting& b) { return order(a) < order(b); });
     return result;
@@ -336,6 +309,33 @@ class Grouping {
 }  // namespace
 
 std::string seed_text(const Record& r) { return r.seed ? fmt::format("seed {}", *r.seed) : std::string("no seed"); }
+
+Json machine_of(const EnvironmentRecord& e) {
+  return {{"commit", e.commit},
+          {"CPU", e.cpu},
+          {"instructions", e.instruction_set},
+          {"backend", e.backend},
+          {"GPU", e.gpu.value_or("")},
+          {"threads", e.threads},
+          {"ranks", e.ranks},
+          {"compiler", e.compiler},
+          {"build", e.build},
+          {"precision", e.precision}};
+}
+
+double last_norm(const Record& r, const char* key) {
+  int64_t step = -1;
+  std::vector<double> values;
+  for (const Json& line : r.norms) {
+    if (!line.is_object() || !line.contains(key) || !line.at(key).is_number()) continue;
+    const auto at = line.find("step");
+    if (at == line.end() || !at->is_number_integer()) continue;
+    if (at->get<int64_t>() > step) values.clear();
+    step = std::max(step, at->get<int64_t>());
+    if (at->get<int64_t>() == step) values.push_back(line.at(key).get<double>());
+  }
+  return summarise(values).mean;
+}
 
 const char* verdict_name(Verdict verdict) { return kVerdictNames[static_cast<int>(verdict)]; }
 

@@ -73,7 +73,7 @@ struct Setting {
 
 struct Comparison {
   std::string baseline;
-  std::vector<Setting> settings;      // by task, recipe, id
+  std::vector<Setting> settings;      // by task, recipe, length, id
   std::vector<std::string> left_out;  // one line each
 };
 
@@ -82,5 +82,9 @@ Comparison compare(const RecordFiles& files, const std::string& baseline, const 
 
 // "seed 3", "no seed"
 std::string seed_text(const Record& record);
+// Speeds compare only where all of this is equal; another commit may be faster.
+Json machine_of(const EnvironmentRecord& environment);
+// Mean over layers and heads of a norm at the last step that has it.
+double last_norm(const Record& record, const char* key);
 
 }  // namespace lra

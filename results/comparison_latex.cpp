@@ -40,7 +40,7 @@ std::string overview_rows(const Overview& overview, const std::string& attention
   }
   const Average average = average_of(overview, attention);
   means += " & " + (average.missing.empty() ? percent(average.mean) + chance_mark(average.chance_level) : "--");
-  return means + " \\\\\n" + intervals + " & \\\\\n";
+  return means + " \\\\\n" + intervals + " & \\\\[2pt]\n";
 }
 
 std::string overview_table(const Overview& overview, const std::string& baseline, int number) {
@@ -53,7 +53,8 @@ std::string overview_table(const Overview& overview, const std::string& baseline
   std::string rows;
   for (const std::string& attention : overview.attentions) rows += overview_rows(overview, attention);
   const std::string caption = fmt::format(
-      "Test accuracy in \\%, recipe {}: mean over runs, 95\\,\\% interval with the number of runs below. Intervals: Student's $t$ "
+      "Test accuracy in \\%, recipe {}: mean over runs, 95\\,\\% interval with the number of runs below. Intervals: "
+      "Student's $t$ "
       "over "
       "seeds; with one run Wilson's, of its test rows alone. $^{{c}}$: chance level, of an average one of its parts. "
       "$^{{+}}$, $^{{-}}$: better, worse than {} at $p < 0.05$ after Holm's correction; without a mark the difference "

@@ -80,7 +80,8 @@ std::string latex_float(const std::string& caption, const std::string& columns, 
                         const std::string& rows, const std::vector<std::string>& notes, int number) {
   std::string text = fmt::format(
       "\n\\begin{{table}}[htbp]\n\\centering\\footnotesize\\setlength{{\\tabcolsep}}{{3pt}}\n"
-      "\\caption{{{}}}\n\\label{{tab:lra-{}}}\n\\begin{{tabular}}{{@{{}}{}@{{}}}}\n\\toprule\n{} \\\\\n\\midrule\n"
+      "\\caption{{{}}}\n\\label{{tab:lra-{}}}\\vspace{{4pt}}\n\\begin{{tabular}}{{@{{}}{}@{{}}}}\n\\toprule\n{} "
+      "\\\\\n\\midrule\n"
       "{}\\bottomrule\n\\end{{tabular}}\n",
       caption, number, columns, header, rows);
   for (const std::string& note : notes) {
