@@ -2,11 +2,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cxxopts.hpp>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "lib/util/build_info.h"
@@ -27,7 +31,7 @@ constexpr int kPublishedTables = 1000;  // labels of their own behind those of o
 
 constexpr const char* kExamples = R"(
 Examples:
-  lra-compare runs
+  lra-compare runs --format html --output report.html
   lra-compare runs/listops results/runs --baseline polynomial:power=3,scale=16 --format markdown --output listops.md
 )";
 
@@ -38,15 +42,21 @@ cxxopts::Options make_options() {
                            "seeds, tests against a baseline, time, memory. PATH: run folders, folders of them, result\n"
                            "files or patterns. A record that can't be used is named on stderr and left out.\n");
   options.add_options("What")("baseline", "attention that the others are tested against, as its records spell it",
-                              text()->default_value("softmax"), "SPEC")(
-      "task", "this one only: listops, text, retrieval, image or pathfinder (default: all)", text(), "TASK");
-  options.add_options("Output")(
-      "format", "text, markdown, csv, latex, json or html (one page with plots, for which gnuplot is needed)",
-      text()->default_value("text"), "WORD")("output", "file to write (default: stdout)", text(), "FILE")(
-      "published", "adds the figures of papers for the tasks compared, by their set-ups (not with csv)")(
-      "allow-mixed",
-      "also shows runs of different settings of a task side by side, marked with what differs; they are\nneither "
-      "averaged nor tested (not with csv and json, which hold every setting anyway)");
+                              text()->default_value("softmax"), "SPEC");
+  options.add_options("What")("task", "this one only: listops, text, retrieval, image or pathfinder (default: all)",
+                              text(), "TASK");
+  options.add_options("What")("allow-mixed",
+                              "also show runs of different settings of a task side by side, marked with what differs; "
+                              "they are neither averaged nor tested (not with csv and json, which hold every setting "
+                              "anyway) (default: each setting by itself)");
+  options.add_options("What")("published",
+                              "add the figures of papers for the tasks compared, by their set-ups (not with csv) "
+                              "(default: none)");
+  options.add_options("Output")("format",
+                                "text, markdown, csv, latex (tables of the package booktabs), json or html (one page "
+                                "with plots, which need gnuplot)",
+                                text()->default_value("text"), "WORD");
+  options.add_options("Output")("output", "file to write (default: stdout)", text(), "FILE");
   options.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
   options.add_options("positional")("paths", "", cxxopts::value<std::vector<std::string>>());
   options.positional_help("PATH...");
@@ -103,6 +113,21 @@ std::string rendered(const Comparison& comparison, const Output& output) {
   return format == "markdown" ? as_markdown(document) : as_text(document);
 }
 
+// Whole or not there, as all our files; a device or pipe is written to and not replaced.
+void write_output(const std::filesystem::path& path, const std::string& text) {
+  std::error_code unknown;
+  const std::filesystem::path target = std::filesystem::canonical(path, unknown);  // behind links; empty: none yet
+  const bool there = !unknown && std::filesystem::exists(target, unknown);
+  if (!there || std::filesystem::is_regular_file(target, unknown)) {
+    write_file_atomic(there ? target : path, text);
+    return;
+  }
+  errno = 0;
+  std::ofstream stream(target, std::ios::binary);
+  stream << text << std::flush;
+  if (!stream) throw InputError("cannot write {}: {}", path.string(), std::generic_category().message(errno));
+}
+
 // What a user misspelt or has not run yet.
 void require_runs(const Comparison& comparison, const cxxopts::ParseResult& arguments, const std::string& task) {
   std::vector<std::string> attentions;
@@ -147,7 +172,7 @@ int run(int argc, char** argv) {
   require_runs(comparison, arguments, task);
   const std::string text = rendered(comparison, output);
   if (arguments.count("output") > 0) {
-    write_file_atomic(arguments["output"].as<std::string>(), text);
+    write_output(arguments["output"].as<std::string>(), text);
   } else {
     std::cout << text;
   }

@@ -48,6 +48,7 @@ tbody tr:nth-child(even) { background: var(--band); }
 sup { line-height: 0; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.25rem 2rem;
   align-items: start; margin: 1rem 0; }
+.maps { grid-template-columns: repeat(auto-fit, minmax(min(100%, 40rem), 1fr)); }
 figure { margin: 0; min-width: 0; }
 figure h4 { margin: 0 0 0.2rem; font-size: 1rem; }
 figure > svg { display: block; width: 100%; max-width: 36rem; height: auto; color: var(--text); }
@@ -70,6 +71,7 @@ summary { cursor: pointer; padding: 0.2rem 0; }
   table { font-size: 8pt; } th, td { padding: 0.15rem 0.35rem; }
   .figures { display: block; }
   figure { display: inline-block; width: 47%; margin: 0 1% 1rem; vertical-align: top; break-inside: avoid; }
+  .quiet, figcaption, caption, .notes { font-size: 8pt; }
   .wide { page: wide; }
   .wide table { width: 100%; table-layout: fixed; font-size: 5.5pt; }
   .wide th, .wide td { white-space: normal; overflow-wrap: anywhere; padding: 0.1rem; }

@@ -170,7 +170,7 @@ std::string maps_html(ReportContext& context, const Setting& setting) {
   }
   if (html.empty()) return "";
   return "<h3>Attention maps</h3>\n<p class=\"quiet\">Queries downward, keys to the right, best checkpoint of one run "
-         "each. Two signs: blue, white, red; one sign: white to dark blue.</p>\n<div class=\"figures\">\n" +
+         "each. Two signs: blue, white, red; one sign: white to dark blue.</p>\n<div class=\"figures maps\">\n" +
          html + "</div>\n";
 }
 
@@ -185,9 +185,10 @@ std::string provenance_html(const Comparison& comparison) {
       for (const RecordFile* run : cell.uncounted) table.rows.push_back(provenance_row(setting, cell, *run));
     }
   }
-  return "<section id=\"provenance\">\n<h2>Provenance</h2>\n<p class=\"quiet\">Hashes are XXH64 of the examples as the "
-         "model got them. \"changed\": tracked files differed from that commit.</p>\n<div class=\"wide\">\n" +
-         html_table(table, "Every run of this report") + "</div>\n</section>\n";
+  return "<section id=\"provenance\" class=\"wide\">\n<h2>Provenance</h2>\n<p class=\"quiet\">Hashes are XXH64 of the "
+         "examples as the "
+         "model got them. \"changed\": tracked files differed from that commit.</p>\n" +
+         html_table(table, "Every run of this report") + "</section>\n";
 }
 
 }  // namespace lra
