@@ -100,6 +100,7 @@ Report html_report(const Comparison& comparison, const ReportOptions& options) {
   const std::string sweep = sweep_html(context);
   std::string sections;
   for (const Setting& setting : comparison.settings) sections += setting_html(context, setting);
+  context.note_missing_logs();
 
   std::string html = fmt::format("<h1>{}</h1>\n<p class=\"quiet\">Long Range Arena, written by lra-compare {}</p>\n",
                                  html_escaped(title), html_escaped(build_info().version));

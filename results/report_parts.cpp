@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kFoldersNamed = 6;
 constexpr size_t kMapsOfCell = 4;
 constexpr uintmax_t kMapBytes = 8u << 20;  // of all pictures, before they are written in base64
 constexpr std::string_view kPngHead = "\x89PNG\r\n\x1a\n";
@@ -119,6 +120,19 @@ const RunLog& ReportContext::log(const RecordFile& run) {
   RunLog& log = logs_[&run] = read_run_log(run);
   for (const std::string& problem : log.problems) note(problem);
   return log;
+}
+
+void ReportContext::note_missing_logs() {
+  std::vector<std::string> folders;
+  for (const auto& [run, log] : logs_) {
+    if (!log.has_metrics) folders.push_back(run->path.parent_path().string());
+  }
+  if (folders.empty()) return;
+  std::sort(folders.begin(), folders.end());
+  const size_t named = std::min(folders.size(), kFoldersNamed), more = folders.size() - named;
+  folders.resize(named);
+  note(fmt::format("no metrics.jsonl, hence no training loss, and validation from the record: {}{}",
+                   fmt::join(folders, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
 void ReportContext::note(std::string problem) {

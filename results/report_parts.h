@@ -29,6 +29,7 @@ class ReportContext {
   explicit ReportContext(const Comparison& what) : comparison(what), names(what) {}
 
   const RunLog& log(const RecordFile& run);  // read once
+  void note_missing_logs();                  // of all that log() was asked for
   void note(std::string problem);            // named in the report and on stderr, once
 
   // A figure: heading, plot, caption, and a table to open; the table stands open where there is no plot.

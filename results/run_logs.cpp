@@ -89,8 +89,7 @@ RunLog read_run_log(const RecordFile& run) {
   RunLog log;
   const std::filesystem::path folder = run.path.parent_path();
   if (!each_line(folder / "metrics.jsonl", log.problems, [&](const Json& line) { take_metrics(log, line); })) {
-    log.problems.push_back(
-        one_line(fmt::format("{}: no metrics.jsonl: no training loss, validation from the record", folder.string())));
+    log.has_metrics = false;
     for (const EvaluationRecord& e : run.record.history) {
       if (e.split == "validation" && e.step && std::isfinite(e.accuracy)) log.validation[*e.step] = e.accuracy;
     }

@@ -24,6 +24,7 @@ inline constexpr NormKind kNormKinds[] = {{"frobenius_mean", "Frobenius norm of 
 using Course = std::map<int64_t, double>;  // by step
 
 struct RunLog {
+  bool has_metrics = true;
   Course loss;                                              // of training batches, as logged
   Course validation;                                        // accuracy
   std::map<std::pair<std::string, int64_t>, Course> norms;  // by key and layer, mean over heads

@@ -117,13 +117,14 @@ TEST_F(RunFolder, LogsOrElseTheRecord) {
   RunLog log = read_run_log(run);
   EXPECT_EQ(log.validation, (Course{{10, 0.25}}));
   EXPECT_EQ((log.norms[{"jacobian", 0}]), (Course{{10, 3.0}}));  // mean over heads
-  EXPECT_EQ(log.problems.size(), 1u);                            // no metrics.jsonl
+  EXPECT_FALSE(log.has_metrics);
 
   write("metrics.jsonl",
         "{\"split\":\"train\",\"step\":1,\"loss\":2.5}\nnonsense\n{\"split\":\"train\",\"step\":2,\"loss\":null}\n"
         "{\"split\":\"validation\",\"step\":2,\"accuracy\":0.5}\n{\"split\":\"test\",\"step\":2,\"accuracy\":0.9}\n");
   write("norms.jsonl", "{\"step\":1,\"layer\":1,\"head\":0,\"jacobian\":7.0}\n");
   log = read_run_log(run);
+  EXPECT_TRUE(log.has_metrics);
   EXPECT_EQ(log.loss, (Course{{1, 2.5}}));
   EXPECT_EQ(log.validation, (Course{{2, 0.5}}));
   EXPECT_EQ((log.norms[{"jacobian", 1}]), (Course{{1, 7.0}}));
