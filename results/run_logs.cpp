@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 #include "lib/util/check.h"
 #include "lib/util/files.h"
@@ -14,17 +15,28 @@ namespace lra {
 
 namespace {
 
+constexpr double kLargest = 1e100;  // beyond it no axis can be drawn
+
 std::optional<double> number(const Json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end() || !found->is_number()) return std::nullopt;
   const auto value = found->get<double>();
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  return std::abs(value) < kLargest ? std::optional(value) : std::nullopt;
 }
 
 std::optional<int64_t> whole(const Json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end() || !found->is_number_integer()) return std::nullopt;
   return found->get<int64_t>();
+}
+
+// Null where it is not JSON.
+Json line_of(std::string_view text) {
+  try {
+    return parse_json(text, "");
+  } catch (const InputError&) {
+    return nullptr;
+  }
 }
 
 // Calls take(line) for each object of the file; says how many lines are none. False: there is no such file.
@@ -42,8 +54,7 @@ bool each_line(const std::filesystem::path& file, std::vector<std::string>& prob
   size_t broken = 0, first = 0;
   for (size_t begin = 0, number = 1; begin < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const Json line = Json::parse(text.begin() + static_cast<int64_t>(begin), text.begin() + static_cast<int64_t>(end),
-                                  nullptr, false);
+    const Json line = line_of(std::string_view(text).substr(begin, end - begin));
     if (!line.is_object() || !whole(line, "step")) {
       if (broken++ == 0) first = number;
     } else {

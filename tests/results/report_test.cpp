@@ -121,6 +121,7 @@ TEST_F(RunFolder, LogsOrElseTheRecord) {
 
   write("metrics.jsonl",
         "{\"split\":\"train\",\"step\":1,\"loss\":2.5}\nnonsense\n{\"split\":\"train\",\"step\":2,\"loss\":null}\n"
+        "{\"split\":\"train\",\"step\":3,\"loss\":1e308}\n"
         "{\"split\":\"validation\",\"step\":2,\"accuracy\":0.5}\n{\"split\":\"test\",\"step\":2,\"accuracy\":0.9}\n");
   write("norms.jsonl", "{\"step\":1,\"layer\":1,\"head\":0,\"jacobian\":7.0}\n");
   log = read_run_log(run);
