@@ -52,6 +52,7 @@ class Pipe {
 // The program's process, or the error of starting it in `error`.
 pid_t start(const std::vector<std::string>& arguments, const Pipe& in, const Pipe& out, const Pipe& err, int& error) {
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;

@@ -21,8 +21,7 @@ std::string name_html(const std::string& name) {
 // A mark behind a figure is raised: "37.25c" and "95114!".
 std::string figure_html(std::string text) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
-  const bool marked = text.size() > 1 && (text.back() == 'c' || text.back() == '!') && text[text.size() - 2] >= '0' &&
-                      text[text.size() - 2] <= '9';
+  const bool marked = has_mark(text);
   const bool negative = text.size() > 1 && text[0] == '-' && text[1] >= '0' && text[1] <= '9';
   if (negative) text.replace(0, 1, "−");
   if (!marked) return html_escaped(text);

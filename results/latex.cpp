@@ -36,7 +36,7 @@ bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) !=
 std::string latex_figure(std::string text) {
   while (!text.empty() && text.back() == ' ') text.pop_back();
   if (text == "-") return "--";
-  const bool marked = text.size() > 1 && (text.back() == 'c' || text.back() == '!');
+  const bool marked = has_mark(text);
   const std::string_view figure = std::string_view(text).substr(0, text.size() - (marked ? 1 : 0));
   if (figure.empty() || figure.find_first_not_of("0123456789.,+-[] ") != std::string_view::npos) {
     return latex_escaped(text);

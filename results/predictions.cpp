@@ -21,12 +21,12 @@ struct Row final : nlohmann::json_sax<nlohmann::json> {
   std::optional<int64_t> index, label, predicted;
 
   bool key(std::string& name) override {
-    target = name == "index" ? &index : name == "label" ? &label : name == "predicted" ? &predicted : nullptr;
+    target_ = name == "index" ? &index : name == "label" ? &label : name == "predicted" ? &predicted : nullptr;
     return true;
   }
   bool number_integer(int64_t value) override { return put(value); }
   bool number_unsigned(uint64_t value) override { return value <= INT32_MAX && put(static_cast<int64_t>(value)); }
-  bool start_object(size_t) override { return depth++ == 0; }
+  bool start_object(size_t) override { return depth_++ == 0; }
   bool null() override { return other(); }
   bool boolean(bool) override { return other(); }
   bool number_float(double, const std::string&) override { return other(); }
@@ -39,13 +39,13 @@ struct Row final : nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool put(int64_t value) {
-    if (target != nullptr) *target = value;
+    if (target_ != nullptr) *target_ = value;
     return true;
   }
-  bool other() const { return target == nullptr; }
+  bool other() const { return target_ == nullptr; }
 
-  std::optional<int64_t>* target = nullptr;
-  int depth = 0;
+  std::optional<int64_t>* target_ = nullptr;
+  int depth_ = 0;
 };
 
 // Reads each file once, although the baseline's are compared with those of every cell.

@@ -63,7 +63,7 @@ std::string setting_html(ReportContext& context, const Setting& setting) {
   for (size_t i = 1; i < accuracy.lines.size(); ++i) {
     html += "<p class=\"quiet\">" + html_escaped(accuracy.lines[i]) + "</p>\n";
   }
-  const auto add = [&](Block block, const std::string& caption) {
+  const auto add = [&](const Block& block, const std::string& caption) {
     if (!block.table.header.empty()) html += html_table(block.table, caption);
     if (!block.notes.empty()) html += "<ul class=\"notes\">\n" + html_lines(block.notes, "li") + "</ul>\n";
   };

@@ -244,7 +244,7 @@ std::string speed_figure(ReportContext& context, const Setting& setting) {
     return EnvironmentRecord{};
   }();
   std::string caption =
-      fmt::format("Means over runs on one machine and build: {}, {} threads, commit {}.", e.cpu, e.threads, e.commit);
+      fmt::format("Means over runs on one machine and build: {}, threads: {}, commit {}.", e.cpu, e.threads, e.commit);
   if (!elsewhere.empty()) caption += fmt::format(" No run there, so not shown: {}.", fmt::join(elsewhere, ", "));
   return context.figure(plot, "Speed against accuracy", caption, table);
 }

@@ -149,7 +149,7 @@ std::string ReportContext::around(const std::string& svg, const std::string& tit
 }
 
 std::string title_of(const Comparison& comparison, const Setting& setting) {
-  const std::string title = fmt::format("{}, recipe {}", setting.task, setting.recipe);
+  std::string title = fmt::format("{}, recipe {}", setting.task, setting.recipe);
   const auto same = std::count_if(comparison.settings.begin(), comparison.settings.end(), [&](const Setting& other) {
     return other.task == setting.task && other.recipe == setting.recipe;
   });

@@ -112,7 +112,9 @@ std::string setting_summary(const Comparison& comparison, const Setting& setting
 std::string alone_line(const Comparison& comparison, const Setting& setting) {
   const Cell& cell = setting.cells.front();
   std::string line = fmt::format("{}: {}", title_of(comparison, setting), cell.attention);
-  if (!cell.runs.empty()) line += fmt::format(", {} %, {} run(s)", percent(cell.test.mean), cell.runs.size());
+  if (!cell.runs.empty())
+    line +=
+        fmt::format(", {} %, {} run{}", percent(cell.test.mean), cell.runs.size(), cell.runs.size() == 1 ? "" : "s");
   if (cell.chance_level) line += fmt::format(", at chance level ({} %)", percent(setting.chance, "{:.1f}"));
   if (!cell.without.empty()) line += fmt::format("; in no mean: {}", fmt::join(cell.without, ", "));
   return line;

@@ -35,6 +35,13 @@ TEST(Escaping, Html) {
   EXPECT_NE(table.find("<td>−0.5</td>"), std::string::npos);
 }
 
+TEST(Escaping, MarksAreNoPartsOfNames) {
+  for (const char* marked : {"37.25c", "95114!", "0.5c"}) EXPECT_TRUE(has_mark(marked)) << marked;
+  for (const char* plain : {"37.25", "f17d277e2c", "1234567c", "c", "", "-", "abc", "a!"}) {
+    EXPECT_FALSE(has_mark(plain)) << plain;
+  }
+}
+
 TEST(Escaping, Base64) {  // RFC 4648
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"}, {"\xff\xfe\x00", "//4="}};
