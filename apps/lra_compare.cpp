@@ -2,11 +2,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cxxopts.hpp>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "lib/util/build_info.h"
@@ -14,16 +18,20 @@
 #include "lib/util/files.h"
 #include "lib/util/program.h"
 #include "results/comparison_output.h"
+#include "results/latex.h"
 #include "results/published.h"
+#include "results/report.h"
 
 namespace lra {
 namespace {
 
-constexpr std::string_view kFormats[] = {"text", "markdown", "csv", "json"};
+constexpr std::string_view kFormats[] = {"text", "markdown", "csv", "latex", "json", "html"};
+
+constexpr int kPublishedTables = 1000;  // labels of their own behind those of our tables
 
 constexpr const char* kExamples = R"(
 Examples:
-  lra-compare runs
+  lra-compare runs --format html --output report.html
   lra-compare runs/listops results/runs --baseline polynomial:power=3,scale=16 --format markdown --output listops.md
 )";
 
@@ -34,11 +42,21 @@ cxxopts::Options make_options() {
                            "seeds, tests against a baseline, time, memory. PATH: run folders, folders of them, result\n"
                            "files or patterns. A record that can't be used is named on stderr and left out.\n");
   options.add_options("What")("baseline", "attention that the others are tested against, as its records spell it",
-                              text()->default_value("softmax"), "SPEC")(
-      "task", "this one only: listops, text, retrieval, image or pathfinder (default: all)", text(), "TASK");
-  options.add_options("Output")("format", "text, markdown, csv or json", text()->default_value("text"), "WORD")(
-      "output", "file to write (default: stdout)", text(), "FILE")(
-      "published", "adds the figures of papers for the tasks compared, by their set-ups (not with csv)");
+                              text()->default_value("softmax"), "SPEC");
+  options.add_options("What")("task", "this one only: listops, text, retrieval, image or pathfinder (default: all)",
+                              text(), "TASK");
+  options.add_options("What")("allow-mixed",
+                              "also show runs of different settings of a task side by side, marked with what differs; "
+                              "they are neither averaged nor tested (not with csv and json, which hold every setting "
+                              "anyway) (default: each setting by itself)");
+  options.add_options("What")("published",
+                              "add the figures of papers for the tasks compared, by their set-ups (not with csv) "
+                              "(default: none)");
+  options.add_options("Output")("format",
+                                "text, markdown, csv, latex (tables of the package booktabs), json or html (one page "
+                                "with plots, which need gnuplot)",
+                                text()->default_value("text"), "WORD");
+  options.add_options("Output")("output", "file to write (default: stdout)", text(), "FILE");
   options.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
   options.add_options("positional")("paths", "", cxxopts::value<std::vector<std::string>>());
   options.positional_help("PATH...");
@@ -66,7 +84,13 @@ std::vector<std::string> paths_of(const cxxopts::ParseResult& arguments) {
   return paths;
 }
 
-std::string rendered(const Comparison& comparison, const std::string& format, bool published) {
+struct Output {
+  std::string format;
+  bool published = false, allow_mixed = false;
+};
+
+std::string rendered(const Comparison& comparison, const Output& output) {
+  const auto& [format, published, allow_mixed] = output;
   if (format == "csv") return comparison_csv(comparison);
   std::vector<std::string> tasks;  // settings are sorted by task
   for (const Setting& setting : comparison.settings) {
@@ -77,11 +101,31 @@ std::string rendered(const Comparison& comparison, const std::string& format, bo
     if (published) json["published"] = published_rows(tasks);
     return dump_json(json, 1) + '\n';
   }
-  Document document = comparison_document(comparison);
-  if (published) {
-    for (Block& block : published_document(tasks)) document.push_back(std::move(block));
+  const Document figures = published ? published_document(tasks) : Document{};
+  if (format == "html") {
+    Report report = html_report(comparison, {allow_mixed, figures});
+    for (const std::string& problem : report.problems) std::cerr << "lra-compare: " << problem << '\n';
+    return std::move(report.html);
   }
+  if (format == "latex") return comparison_latex(comparison, allow_mixed) + as_latex(figures, kPublishedTables);
+  Document document = comparison_document(comparison, allow_mixed);
+  document.insert(document.end(), figures.begin(), figures.end());
   return format == "markdown" ? as_markdown(document) : as_text(document);
+}
+
+// Whole or not there, as all our files; a device or pipe is written to and not replaced.
+void write_output(const std::filesystem::path& path, const std::string& text) {
+  std::error_code unknown;
+  const std::filesystem::path target = std::filesystem::canonical(path, unknown);  // behind links; empty: none yet
+  const bool there = !unknown && std::filesystem::exists(target, unknown);
+  if (!there || std::filesystem::is_regular_file(target, unknown)) {
+    write_file_atomic(there ? target : path, text);
+    return;
+  }
+  errno = 0;
+  std::ofstream stream(target, std::ios::binary);
+  stream << text << std::flush;
+  if (!stream) throw InputError("cannot write {}: {}", path.string(), std::generic_category().message(errno));
 }
 
 // What a user misspelt or has not run yet.
@@ -117,15 +161,18 @@ int run(int argc, char** argv) {
   }
   const std::string format = choice(arguments, "format", kFormats);
   const std::string task = arguments.count("task") > 0 ? choice(arguments, "task", kTaskNames) : "";
-  const bool published = arguments.count("published") > 0;
-  if (published && format == "csv") throw UsageError("--published: not with --format csv, whose rows are runs");
+  const Output output{format, arguments.count("published") > 0, arguments.count("allow-mixed") > 0};
+  if (output.published && format == "csv") throw UsageError("--published: not with --format csv, whose rows are runs");
+  if (output.allow_mixed && (format == "csv" || format == "json")) {
+    throw UsageError("--allow-mixed: not with --format {}, which holds every setting anyway", format);
+  }
   const RecordFiles files = read_records(paths_of(arguments));
   const Comparison comparison = compare(files, arguments["baseline"].as<std::string>(), task);
   for (const std::string& line : comparison.left_out) std::cerr << "lra-compare: left out: " << line << '\n';
   require_runs(comparison, arguments, task);
-  const std::string text = rendered(comparison, format, published);
+  const std::string text = rendered(comparison, output);
   if (arguments.count("output") > 0) {
-    write_file_atomic(arguments["output"].as<std::string>(), text);
+    write_output(arguments["output"].as<std::string>(), text);
   } else {
     std::cout << text;
   }

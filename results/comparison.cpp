@@ -1,5 +1,7 @@
 #include "results/comparison.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -10,6 +12,7 @@
 #include "lib/util/check.h"
 #include "lib/util/files.h"
 #include "lib/util/program.h"
+#include "results/predictions.h"
 
 namespace lra {
 
@@ -42,13 +45,15 @@ std::string recipe_name(const Record& r) {
   return name != r.recipe.end() && name->is_string() ? name->get<std::string>() : "unnamed";
 }
 
-std::string seed_text(const Record& r) { return r.seed ? fmt::format("seed {}", *r.seed) : std::string("no seed"); }
-
-// Speeds compare only where all of this is equal; another commit may be faster.
-std::string machine_of(const EnvironmentRecord& e) {
-  return Json({e.commit, e.cpu, e.instruction_set, e.backend, e.gpu.value_or(""), e.threads, e.ranks, e.compiler,
-               e.build, e.precision})
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+// In what the machines and builds of their first runs differ.
+std::string machines_differ(const Cell& cell, const Cell& baseline) {
+  const Json own = machine_of(cell.runs.front()->record.environment);
+  const Json other = machine_of(baseline.runs.front()->record.environment);
+  std::vector<std::string> fields;
+  for (const auto& [key, value] : own.items()) {
+    if (value != other.at(key)) fields.push_back(key);
+  }
+  return fmt::format("{}", fmt::join(fields, ", "));
 }
 
 bool has_test(const Record& r) { return r.best && r.best->test_accuracy >= 0.0 && r.best->test_accuracy <= 1.0; }
@@ -75,8 +80,10 @@ double ms_per_sample(const Record& r) {
 // Mean of the ratios over machines on which both have runs.
 double relative_time(const Cell& cell, const Cell& baseline) {
   std::map<std::string, std::pair<std::vector<const RecordFile*>, std::vector<const RecordFile*>>> machines;
-  for (const RecordFile* run : cell.runs) machines[machine_of(run->record.environment)].first.push_back(run);
-  for (const RecordFile* run : baseline.runs) machines[machine_of(run->record.environment)].second.push_back(run);
+  for (const RecordFile* run : cell.runs) machines[dump_json(machine_of(run->record.environment))].first.push_back(run);
+  for (const RecordFile* run : baseline.runs) {
+    machines[dump_json(machine_of(run->record.environment))].second.push_back(run);
+  }
   std::vector<double> ratios;
   for (const auto& [machine, runs] : machines) {
     const double ratio =
@@ -129,21 +136,6 @@ void fill_cell(Cell& cell, double chance) {
   }
 }
 
-// Mean over layers and heads of a norm at the last step that has it.
-double last_norm(const Record& r, const char* key) {
-  int64_t step = -1;
-  std::vector<double> values;
-  for (const Json& line : r.norms) {
-    if (!line.is_object() || !line.contains(key) || !line.at(key).is_number()) continue;
-    const auto at = line.find("step");
-    if (at == line.end() || !at->is_number_integer()) continue;
-    if (at->get<int64_t>() > step) values.clear();
-    step = std::max(step, at->get<int64_t>());
-    if (at->get<int64_t>() == step) values.push_back(line.at(key).get<double>());
-  }
-  return summarise(values).mean;
-}
-
 void correlate_norms(Setting& setting) {
   for (const char* key : kNorms) {
     std::vector<double> norms, accuracies;
@@ -176,6 +168,7 @@ void fill_setting(Setting& setting, const std::string& baseline) {
   for (Cell& cell : setting.cells) {
     if (cell.runs.empty()) continue;
     cell.relative_time = relative_time(cell, *base);
+    if (std::isnan(cell.relative_time)) cell.time_withheld = machines_differ(cell, *base);
     if (&cell == base) continue;
     const auto own = static_cast<double>(cell.parameters), other = static_cast<double>(base->parameters);
     cell.parameters_differ = std::abs(own - other) > kParametersAlike * other;
@@ -248,10 +241,11 @@ class Grouping {
     Cell& cell = cell_of(r);
     const auto same = std::find_if(cell.runs.begin(), cell.runs.end(),
                                    [&](const RecordFile* other) { return other->record.seed == r.seed; });
-    if (r.status != RunStatus::kCompleted) {
-      cell.without.push_back(fmt::format("{} {}", seed_text(r), status_name(r.status)));
-    } else if (!has_test(r)) {
-      cell.without.push_back(seed_text(r) + " has no test accuracy");
+    if (r.status != RunStatus::kCompleted || !has_test(r)) {
+      const bool completed = r.status == RunStatus::kCompleted;
+      cell.uncounted.push_back(&file);
+      cell.without.push_back(seed_text(r) +
+                             (completed ? " has no test accuracy" : ' ' + std::string(status_name(r.status))));
     } else if (same != cell.runs.end()) {
       // Runs are deterministic: the same seed again is no second sample.
       leave_out(file, fmt::format("repeats {} of {}", seed_text(r), (*same)->path.string()));
@@ -271,7 +265,9 @@ class Grouping {
     }
     const auto order = [](const Setting& s) {
       const auto* known = std::find(std::begin(kTaskNames), std::end(kTaskNames), s.task);
-      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe), std::cref(s.id));
+      const Json length = s.identity.at("recipe").value("max_length", Json());
+      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe),
+                             length.is_number() ? length.get<double>() : 0.0, std::cref(s.id));
     };
     std::sort(result.begin(), result.end(), [&](const Setting& a, const Setting& b) { return order(a) < order(b); });
     return result;
@@ -312,6 +308,35 @@ class Grouping {
 
 }  // namespace
 
+std::string seed_text(const Record& r) { return r.seed ? fmt::format("seed {}", *r.seed) : std::string("no seed"); }
+
+Json machine_of(const EnvironmentRecord& e) {
+  return {{"commit", e.commit},
+          {"CPU", e.cpu},
+          {"instructions", e.instruction_set},
+          {"backend", e.backend},
+          {"GPU", e.gpu.value_or("")},
+          {"threads", e.threads},
+          {"ranks", e.ranks},
+          {"compiler", e.compiler},
+          {"build", e.build},
+          {"precision", e.precision}};
+}
+
+double last_norm(const Record& r, const char* key) {
+  int64_t step = -1;
+  std::vector<double> values;
+  for (const Json& line : r.norms) {
+    if (!line.is_object() || !line.contains(key) || !line.at(key).is_number()) continue;
+    const auto at = line.find("step");
+    if (at == line.end() || !at->is_number_integer()) continue;
+    if (at->get<int64_t>() > step) values.clear();
+    step = std::max(step, at->get<int64_t>());
+    if (at->get<int64_t>() == step) values.push_back(line.at(key).get<double>());
+  }
+  return summarise(values).mean;
+}
+
 const char* verdict_name(Verdict verdict) { return kVerdictNames[static_cast<int>(verdict)]; }
 
 Comparison compare(const RecordFiles& files, const std::string& baseline, const std::string& task) {
@@ -323,6 +348,7 @@ Comparison compare(const RecordFiles& files, const std::string& baseline, const 
   comparison.settings = grouping.take();
   for (Setting& setting : comparison.settings) fill_setting(setting, baseline);
   judge(comparison.settings);
+  test_rows(comparison.settings, baseline);
   name_differences(comparison.settings);
   return comparison;
 }

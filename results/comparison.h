@@ -29,19 +29,29 @@ struct Versus {
   Verdict verdict = Verdict::kUntested;
 };
 
+// The models of one seed on the same test rows: what only one of them gets right.
+struct RowTest {
+  int64_t seed = 0, rows = 0, only_here = 0, only_baseline = 0;
+  double p = kUndefined;       // McNemar
+  double p_holm = kUndefined;  // corrected over all such tests of the task
+};
+
 struct Cell {
   std::string attention;                // canonical spec
   std::vector<const RecordFile*> runs;  // completed, by seed
-  std::vector<std::string> without;     // "seed 3 diverged": what counts in no mean
-  Sample test, last;                    // accuracies on the test split at best validation, and after the last step
-  Interval interval;                    // of test: over seeds, or of the one run's rows (Wilson)
-  bool chance_level = false;            // the interval reaches down to chance
-  double ms_per_sample = kUndefined;    // training
-  double relative_time = kUndefined;    // to the baseline, among runs of equal machine and build only
+  std::vector<const RecordFile*> uncounted;
+  std::vector<std::string> without;   // "seed 3 diverged": why each of these counts in no mean
+  Sample test, last;                  // accuracies on the test split at best validation, and after the last step
+  Interval interval;                  // of test: over seeds, or of the one run's rows (Wilson)
+  bool chance_level = false;          // the interval reaches down to chance
+  double ms_per_sample = kUndefined;  // training
+  double relative_time = kUndefined;  // to the baseline, among runs of equal machine and build only
+  std::string time_withheld;          // in what these differ: "commit, threads"
   double flops_per_sample = kUndefined;
   int64_t peak_rss_bytes = 0, parameters = 0;
   bool parameters_differ = false;  // by over 10 % from the baseline
   std::optional<Versus> versus;    // none for the baseline itself or without one
+  std::vector<RowTest> row_tests;  // by seed, beside `versus`
 };
 
 struct NormCorrelation {
@@ -58,15 +68,23 @@ struct Setting {
   int64_t test_examples = 0;
   std::vector<Cell> cells;             // the baseline first, then by test accuracy
   std::vector<NormCorrelation> norms;  // over completed runs that have the norm
+  std::vector<std::string> row_notes;  // which seeds could not be compared row by row, and why
 };
 
 struct Comparison {
   std::string baseline;
-  std::vector<Setting> settings;      // by task, recipe, id
+  std::vector<Setting> settings;      // by task, recipe, length, id
   std::vector<std::string> left_out;  // one line each
 };
 
 // `files` outlives the result. An empty `task` takes all.
 Comparison compare(const RecordFiles& files, const std::string& baseline, const std::string& task);
+
+// "seed 3", "no seed"
+std::string seed_text(const Record& record);
+// Speeds compare only where all of this is equal; another commit may be faster.
+Json machine_of(const EnvironmentRecord& environment);
+// Mean over layers and heads of a norm at the last step that has it.
+double last_norm(const Record& record, const char* key);
 
 }  // namespace lra

@@ -30,6 +30,19 @@ Json versus_json(const std::optional<Versus>& versus) {
           {"verdict", verdict_name(versus->verdict)}};
 }
 
+Json row_tests_json(const Cell& cell) {
+  Json tests = Json::array();
+  for (const RowTest& t : cell.row_tests) {
+    tests.push_back({{"seed", t.seed},
+                     {"rows", t.rows},
+                     {"only_here", t.only_here},
+                     {"only_baseline", t.only_baseline},
+                     {"p", number(t.p)},
+                     {"p_holm", number(t.p_holm)}});
+  }
+  return tests;
+}
+
 Json cell_json(const Cell& cell) {
   Json runs = Json::array();
   for (const RecordFile* run : cell.runs) {
@@ -51,8 +64,10 @@ Json cell_json(const Cell& cell) {
           {"last_test_accuracy", sample_json(cell.last)},
           {"chance_level", cell.chance_level},
           {"versus_baseline", versus_json(cell.versus)},
+          {"mcnemar", row_tests_json(cell)},
           {"ms_per_sample", number(cell.ms_per_sample)},
           {"relative_time", number(cell.relative_time)},
+          {"relative_time_withheld_for", cell.time_withheld.empty() ? Json(nullptr) : Json(cell.time_withheld)},
           {"peak_rss_bytes", cell.peak_rss_bytes},
           {"flops_per_sample", number(cell.flops_per_sample)},
           {"parameters", cell.parameters},
@@ -70,6 +85,8 @@ std::string csv_field(const Json& value) {
 
 Json csv_row(const Setting& setting, const Cell& cell) {
   const Versus versus = cell.versus.value_or(Versus{});
+  double least = kUndefined;  // of McNemar's tests
+  for (const RowTest& test : cell.row_tests) least = std::fmin(least, test.p_holm);
   return {{"task", setting.task},
           {"recipe", setting.recipe},
           {"setting", setting.id},
@@ -89,6 +106,8 @@ Json csv_row(const Setting& setting, const Cell& cell) {
           {"p", number(versus.difference.p)},
           {"p_holm", number(versus.p_holm)},
           {"verdict", cell.versus ? Json(verdict_name(versus.verdict)) : Json(nullptr)},
+          {"mcnemar_seeds", cell.row_tests.size()},
+          {"mcnemar_smallest_p_holm", number(least)},
           {"ms_per_sample", number(cell.ms_per_sample)},
           {"relative_time", number(cell.relative_time)},
           {"peak_rss_bytes", cell.peak_rss_bytes},
@@ -117,7 +136,8 @@ Json comparison_json(const Comparison& comparison) {
                         {"chance", number(setting.chance)},
                         {"test_examples", setting.test_examples},
                         {"cells", cells},
-                        {"norms", norms}});
+                        {"norms", norms},
+                        {"notes", setting.row_notes}});
   }
   return {{"schema", "lra-comparison/1"},
           {"baseline", comparison.baseline},

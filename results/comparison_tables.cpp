@@ -1,4 +1,4 @@
-// The tables of a comparison: an overview over tasks, then accuracy and cost of each setting.
+// The tables of a comparison: an overview over tasks, then accuracy, rows and cost of each setting.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,14 +7,65 @@
 #include <utility>
 #include <vector>
 
+#include "results/comparison_blocks.h"
 #include "results/comparison_output.h"
 
 namespace lra {
 
 namespace {
 
-// "37.25" or "-".
-std::string percent(double share, const char* format = "{:.2f}") {
+std::string mark(bool chance_level) { return chance_level ? "c" : " "; }
+
+std::vector<std::string> accuracy_row(const Cell& cell, const std::string& baseline) {
+  std::vector<std::string> row = {cell.attention,
+                                  std::to_string(cell.runs.size()),
+                                  percent(cell.test.mean) + mark(cell.chance_level),
+                                  interval_text(cell.interval),
+                                  percent(cell.last.mean),
+                                  "-",
+                                  "-",
+                                  "-"};
+  if (cell.attention == baseline) row.back() = "baseline";
+  if (cell.versus) {
+    row[5] = percent(cell.versus->difference.difference, "{:+.2f}");
+    row[6] = figure(cell.versus->p_holm, "{:.2g}");
+    row[7] = cell.versus->verdict == Verdict::kUntested ? cell.versus->reason : verdict_name(cell.versus->verdict);
+  }
+  return row;
+}
+
+// Settings of one recipe name, those of one task together.
+std::vector<std::vector<const Setting*>> by_task(const Comparison& comparison, const std::string& recipe) {
+  std::vector<std::vector<const Setting*>> tasks;  // settings are sorted by task
+  for (const Setting& setting : comparison.settings) {
+    if (!recipe.empty() && setting.recipe != recipe) continue;
+    if (tasks.empty() || tasks.back().front()->task != setting.task) tasks.emplace_back();
+    tasks.back().push_back(&setting);
+  }
+  return tasks;
+}
+
+Overview overview_of(const Comparison& comparison, const std::string& recipe) {
+  Overview overview{.recipe = recipe, .columns = {}, .attentions = {}, .notes = {}};
+  for (const auto& settings : by_task(comparison, recipe)) {
+    if (settings.size() > 1) {
+      overview.notes.push_back(
+          fmt::format("{} has {} settings and stands only below.", settings.front()->task, settings.size()));
+      continue;
+    }
+    overview.columns.push_back(settings.front());
+    for (const Cell& cell : settings.front()->cells) {
+      auto& names = overview.attentions;
+      if (std::find(names.begin(), names.end(), cell.attention) != names.end()) continue;
+      names.insert(cell.attention == comparison.baseline ? names.begin() : names.end(), cell.attention);
+    }
+  }
+  return overview;
+}
+
+}  // namespace
+
+std::string percent(double share, const char* format) {
   return std::isfinite(share) ? fmt::format(fmt::runtime(format), 100.0 * share) : "-";
 }
 
@@ -23,10 +74,73 @@ std::string figure(double value, const char* format) {
 }
 
 std::string interval_text(const Interval& interval) {
-  return std::isfinite(interval.low) ? percent(interval.low, "{:.1f}") + "-" + percent(interval.high, "{:.1f}") : "-";
+  if (!std::isfinite(interval.low)) return "-";
+  return '[' + percent(interval.low, "{:.1f}") + ", " + percent(interval.high, "{:.1f}") + ']';
 }
 
-std::string mark(const Cell& cell) { return cell.chance_level ? "c" : " "; }
+const Cell* cell_of(const Setting& setting, const std::string& attention) {
+  for (const Cell& cell : setting.cells) {
+    if (cell.attention == attention && !cell.runs.empty()) return &cell;
+  }
+  return nullptr;
+}
+
+std::vector<Overview> overviews(const Comparison& comparison) {
+  std::vector<std::string> recipes;
+  for (const Setting& setting : comparison.settings) {
+    if (std::find(recipes.begin(), recipes.end(), setting.recipe) == recipes.end()) recipes.push_back(setting.recipe);
+  }
+  std::vector<Overview> result;
+  for (const std::string& recipe : recipes) {
+    Overview overview = overview_of(comparison, recipe);
+    if (overview.columns.size() >= 2) result.push_back(std::move(overview));
+  }
+  return result;
+}
+
+Average average_of(const Overview& overview, const std::string& attention) {
+  Average average;
+  std::vector<double> means;
+  for (const Setting* setting : overview.columns) {
+    const Cell* cell = cell_of(*setting, attention);
+    if (cell == nullptr) {
+      average.missing.push_back(setting->task);
+    } else {
+      means.push_back(cell->test.mean);
+      average.chance_level = average.chance_level || cell->chance_level;
+    }
+  }
+  if (average.missing.empty()) average.mean = summarise(means).mean;
+  return average;
+}
+
+Block overview_block(const Overview& overview) {
+  Block block;
+  block.heading = fmt::format("Test accuracy in %, recipe {}", overview.recipe);
+  block.table.header = {"attention"};
+  std::vector<std::string> names;
+  for (const Setting* setting : overview.columns) names.push_back(setting->task);
+  for (const std::string& name : names) block.table.header.push_back(name + ' ');
+  block.table.header.emplace_back("average ");
+  block.notes = overview.notes;
+  block.notes.push_back(
+      fmt::format("average: over {}; withheld where one of them is missing.", fmt::join(names, ", ")));
+  for (const std::string& attention : overview.attentions) {
+    std::vector<std::string> row = {attention};
+    for (const Setting* setting : overview.columns) {
+      const Cell* cell = cell_of(*setting, attention);
+      row.push_back(cell == nullptr ? "- " : percent(cell->test.mean) + mark(cell->chance_level));
+    }
+    const Average average = average_of(overview, attention);
+    row.push_back(percent(average.mean) + mark(average.missing.empty() && average.chance_level));
+    block.table.rows.push_back(std::move(row));
+    if (!average.missing.empty()) {
+      block.notes.push_back(
+          fmt::format("{}: no average, no completed run on {}", attention, fmt::join(average.missing, ", ")));
+    }
+  }
+  return block;
+}
 
 Block accuracy_block(const Setting& setting, const std::string& baseline) {
   Block block;
@@ -39,27 +153,12 @@ Block accuracy_block(const Setting& setting, const std::string& baseline) {
   }
   block.table.header = {"attention", "runs", "test % ", "95 %", "last %", "diff.", "p", "verdict"};
   for (const Cell& cell : setting.cells) {
-    std::vector<std::string> row = {cell.attention,
-                                    std::to_string(cell.runs.size()),
-                                    percent(cell.test.mean) + mark(cell),
-                                    interval_text(cell.interval),
-                                    percent(cell.last.mean),
-                                    "-",
-                                    "-",
-                                    "-"};
-    if (cell.attention == baseline) row.back() = "baseline";
-    if (cell.versus) {
-      row[5] = percent(cell.versus->difference.difference, "{:+.2f}");
-      row[6] = figure(cell.versus->p_holm, "{:.2g}");
-      row[7] = cell.versus->verdict == Verdict::kUntested ? cell.versus->reason : verdict_name(cell.versus->verdict);
-    }
-    block.table.rows.push_back(std::move(row));
+    block.table.rows.push_back(accuracy_row(cell, baseline));
     if (!cell.without.empty()) {
       block.notes.push_back(fmt::format("{}: in no mean: {}", cell.attention, fmt::join(cell.without, ", ")));
     }
   }
-  const auto has_baseline = [&](const Cell& cell) { return cell.attention == baseline && !cell.runs.empty(); };
-  if (std::none_of(setting.cells.begin(), setting.cells.end(), has_baseline)) {
+  if (cell_of(setting, baseline) == nullptr) {
     block.notes.push_back(fmt::format("No completed run of {} in this setting: nothing to compare with.", baseline));
   }
   for (const NormCorrelation& norm : setting.norms) {
@@ -67,6 +166,26 @@ Block accuracy_block(const Setting& setting, const std::string& baseline) {
     block.notes.push_back(fmt::format("{} after the last step against test accuracy: Spearman {} over {} runs, p {}",
                                       norm.norm, figure(c.rho, "{:+.2f}"), c.n, figure(c.p, "{:.2g}")));
   }
+  return block;
+}
+
+Block rows_block(const Setting& setting, const std::string& baseline) {
+  Block block;
+  block.table.header = {"McNemar, by seed", "seeds", "better", "worse", "smallest p"};
+  for (const Cell& cell : setting.cells) {
+    if (cell.row_tests.empty()) continue;
+    int64_t better = 0, worse = 0;
+    double least = 1.0;
+    for (const RowTest& test : cell.row_tests) {
+      least = std::min(least, test.p_holm);
+      if (test.p_holm >= 1.0 - kConfidence) continue;
+      ++(test.only_here > test.only_baseline ? better : worse);
+    }
+    block.table.rows.push_back({cell.attention, std::to_string(cell.row_tests.size()), std::to_string(better),
+                                std::to_string(worse), figure(least, "{:.2g}")});
+  }
+  if (block.table.rows.empty()) block.table.header.clear();
+  block.notes = setting.row_notes;
   return block;
 }
 
@@ -80,55 +199,37 @@ Block cost_block(const Setting& setting) {
                                 figure(static_cast<double>(cell.peak_rss_bytes) * 1e-6, "{:.0f}"),
                                 figure(cell.flops_per_sample * 1e-9, "{:.3g}"),
                                 fmt::format("{}{}", cell.parameters, cell.parameters_differ ? "!" : " ")});
+    if (!cell.time_withheld.empty()) {
+      block.notes.push_back(fmt::format("{}: no relative time, differs from the baseline's runs in {}", cell.attention,
+                                        cell.time_withheld));
+    }
   }
+  if (block.table.rows.empty()) block.table.header.clear();
   return block;
 }
 
-// Attention by task for one recipe name: only tasks with a single setting have a figure to show.
-void add_overview(Document& document, const Comparison& comparison, const std::string& recipe) {
-  std::vector<std::pair<std::string, std::vector<const Setting*>>> by_task;  // settings are sorted by task
-  for (const Setting& setting : comparison.settings) {
-    if (setting.recipe != recipe) continue;
-    if (by_task.empty() || by_task.back().first != setting.task) by_task.push_back({setting.task, {}});
-    by_task.back().second.push_back(&setting);
-  }
-  Block block;
-  std::vector<std::string> names;
-  std::vector<const Setting*> columns;
-  std::vector<std::string> attentions;  // the baseline first, then as they come
-  for (const auto& [task, settings] : by_task) {
-    if (settings.size() > 1) {
-      block.notes.push_back(fmt::format("{} has {} settings and stands only below.", task, settings.size()));
-      continue;
-    }
-    names.push_back(task);
-    columns.push_back(settings.front());
-    for (const Cell& cell : settings.front()->cells) {
-      if (std::find(attentions.begin(), attentions.end(), cell.attention) == attentions.end()) {
-        attentions.insert(cell.attention == comparison.baseline ? attentions.begin() : attentions.end(),
-                          cell.attention);
+Document mixed_document(const Comparison& comparison) {
+  Document document;
+  for (const auto& settings : by_task(comparison, "")) {
+    if (settings.size() < 2) continue;
+    Block block;
+    block.heading = fmt::format("{}: different settings side by side", settings.front()->task);
+    block.lines.emplace_back("No row here may be compared with a row of another setting: neither averaged nor tested.");
+    block.table.header = {"attention", "setting", "runs", "test % ", "95 %"};
+    for (const Setting* setting : settings) {
+      block.notes.push_back(
+          fmt::format("{}: recipe {}; {}", setting->id, setting->recipe, fmt::join(setting->differs, ", ")));
+      for (const Cell& cell : setting->cells) {
+        block.table.rows.push_back({cell.attention, setting->id, std::to_string(cell.runs.size()),
+                                    percent(cell.test.mean) + mark(cell.chance_level), interval_text(cell.interval)});
       }
     }
+    std::stable_sort(block.table.rows.begin(), block.table.rows.end(), [&](const auto& a, const auto& b) {
+      return std::make_pair(a[0] != comparison.baseline, a[0]) < std::make_pair(b[0] != comparison.baseline, b[0]);
+    });
+    document.push_back(std::move(block));
   }
-  if (columns.size() < 2) return;
-  block.heading = fmt::format("Test accuracy in %, recipe {}", recipe);
-  block.table.header = {"attention"};
-  for (const std::string& name : names) block.table.header.push_back(name + ' ');
-  block.table.header.emplace_back("average");
-  for (const std::string& attention : attentions) {
-    std::vector<std::string> row = {attention};
-    std::vector<double> means;
-    for (const Setting* setting : columns) {
-      const auto cell = std::find_if(setting->cells.begin(), setting->cells.end(),
-                                     [&](const Cell& c) { return c.attention == attention && !c.runs.empty(); });
-      row.push_back(cell == setting->cells.end() ? "- " : percent(cell->test.mean) + mark(*cell));
-      if (cell != setting->cells.end()) means.push_back(cell->test.mean);
-    }
-    row.push_back(means.size() == columns.size() ? percent(summarise(means).mean) : "-");
-    block.table.rows.push_back(std::move(row));
-  }
-  block.notes.push_back(fmt::format("average: over {}; none where a task is missing.", fmt::join(names, ", ")));
-  document.push_back(std::move(block));
+  return document;
 }
 
 Block legend(const std::string& baseline) {
@@ -137,31 +238,32 @@ Block legend(const std::string& baseline) {
   block.lines = {
       "test %: mean over runs of the test accuracy at the best validation accuracy; last %: after the last step.",
       "95 %: interval by Student's t over seeds; with one run Wilson's, of its test rows alone.",
-      "c: chance level, the interval reaches down to the commonest class.",
+      "c: chance level, the interval reaches down to the commonest class; of an average: one of its parts does.",
       fmt::format("diff.: to {}, in points; over the shared seeds where there are two, else of the means.", baseline),
       "p: paired t over shared seeds, else Welch's; Holm's correction over all comparisons of the task.",
       "verdict: within noise where p is 0.05 or more; one seed, no spread: no test can be made.",
+      fmt::format("McNemar: the two models of a seed on the same test rows, exact; better and worse count the seeds "
+                  "where p is below 0.05 after Holm's correction over all such tests of the task. It speaks of these "
+                  "trained models; of another seed only the test over seeds does. Baseline: {}.",
+                  baseline),
       "Rows are sorted by test %, which ranks nothing within the noise.",
-      fmt::format(
-          "relative: training time to {} on equal machine, threads and commit; memory: the largest of the runs; "
-          "!: parameters differ by over 10 %.",
-          baseline)};
+      fmt::format("relative: training time to {} on equal machine, threads and commit, since another commit may be "
+                  "faster; memory: the largest of the runs; !: parameters differ by over 10 %.",
+                  baseline)};
   return block;
 }
 
-}  // namespace
-
-Document comparison_document(const Comparison& comparison) {
+Document comparison_document(const Comparison& comparison, bool allow_mixed) {
   Document document;
-  std::vector<std::string> recipes;
-  for (const Setting& setting : comparison.settings) {
-    if (std::find(recipes.begin(), recipes.end(), setting.recipe) == recipes.end()) recipes.push_back(setting.recipe);
+  for (const Overview& overview : overviews(comparison)) document.push_back(overview_block(overview));
+  if (allow_mixed) {
+    for (Block& block : mixed_document(comparison)) document.push_back(std::move(block));
   }
-  for (const std::string& recipe : recipes) add_overview(document, comparison, recipe);
   for (const Setting& setting : comparison.settings) {
     document.push_back(accuracy_block(setting, comparison.baseline));
-    Block cost = cost_block(setting);
-    if (!cost.table.rows.empty()) document.push_back(std::move(cost));
+    for (const Block& block : {rows_block(setting, comparison.baseline), cost_block(setting)}) {
+      if (!block.table.header.empty() || !block.notes.empty()) document.push_back(block);
+    }
   }
   document.push_back(legend(comparison.baseline));
   if (!comparison.left_out.empty()) document.push_back({"Left out", comparison.left_out, {}, {}});

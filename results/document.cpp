@@ -68,6 +68,14 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
+bool has_mark(const std::string& cell) {
+  if (cell.size() < 2) return false;
+  const std::string_view figure = std::string_view(cell).substr(0, cell.size() - 1);
+  if (cell.back() == '!') return figure.find_first_not_of("0123456789") == std::string_view::npos;
+  return cell.back() == 'c' && figure.find('.') != std::string_view::npos &&  // digits and c are a hash
+         figure.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 std::string as_text(const Document& document, size_t width) {
   std::string text;
   for (const Block& block : document) {

@@ -1,6 +1,7 @@
 #include "results/statistics.h"
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/special_functions/beta.hpp>
@@ -108,6 +109,13 @@ Difference welch_t_test(std::span<const double> a, std::span<const double> b, do
   const auto n = static_cast<double>(x.n), m = static_cast<double>(y.n);
   const double u = x.deviation * x.deviation / n, v = y.deviation * y.deviation / m;
   return t_test(difference, std::sqrt(u + v), (u + v) * (u + v) / (u * u / (n - 1.0) + v * v / (m - 1.0)), confidence);
+}
+
+double mcnemar_p(int64_t only_a, int64_t only_b) {
+  check(only_a >= 0 && only_b >= 0, "{} and {} rows", only_a, only_b);
+  if (only_a == only_b) return 1.0;
+  const boost::math::binomial fair(static_cast<double>(only_a + only_b), 0.5);
+  return std::min(1.0, 2.0 * boost::math::cdf(fair, static_cast<double>(std::min(only_a, only_b))));
 }
 
 std::vector<double> holm(std::span<const double> p) {

@@ -43,6 +43,10 @@ Difference paired_t_test(std::span<const double> a, std::span<const double> b, d
 // Independent samples of unequal variance.
 Difference welch_t_test(std::span<const double> a, std::span<const double> b, double confidence = kConfidence);
 
+// McNemar's exact test of two classifiers on the same rows, from the rows that only one of them gets right: two-sided
+// binomial; 1 where they never differ.
+double mcnemar_p(int64_t only_a, int64_t only_b);
+
 // Holm's step-down correction, in the order given. NaN stays NaN and is no comparison.
 std::vector<double> holm(std::span<const double> p);
 

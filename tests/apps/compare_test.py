@@ -1,58 +1,15 @@
 """lra-compare as a user runs it, on records made by hand: SCRIPT LRA-COMPARE RESULT-EXAMPLE."""
-import copy
 import csv
 import io
 import json
 import os
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-PROGRAM, EXAMPLE = sys.argv[1:3]
-RECORD = json.loads(pathlib.Path(EXAMPLE).read_text())
-CUBE = "polynomial:power=3,scale=16"
+from compare_support import CUBE, RECORD, CompareTest, sys
 
 
-class Compare(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lra-compare-"))
-        self.addCleanup(shutil.rmtree, self.folder)
-
-    def write(self, attention, seed, accuracy, task="listops", change=None):
-        record = copy.deepcopy(RECORD)
-        record["task"]["name"] = task
-        record["attention"]["spec"] = attention
-        record["seed"] = seed
-        record["metrics"]["best"].update(test_accuracy=accuracy, test_examples=2000)
-        record["metrics"]["last"].update(test_accuracy=accuracy)
-        record["data"]["splits"]["test"]["majority_share"] = 0.17
-        if change:
-            change(record)
-        name = f"{task}-{attention.replace(':', '-')}-{seed}-{len(list(self.folder.iterdir()))}"
-        (self.folder / name).mkdir()
-        path = self.folder / name / "result.json"
-        path.write_text(json.dumps(record))
-        return path
-
-    def write_runs(self, attention, accuracies, task="listops", change=None):
-        for seed, accuracy in enumerate(accuracies):
-            self.write(attention, seed, accuracy, task, change)
-
-    def run_program(self, *options, expect=0):
-        done = subprocess.run([PROGRAM, *map(str, options)], capture_output=True, text=True, cwd=self.folder, timeout=60)
-        self.assertEqual(done.returncode, expect, f"{options}\n{done.stdout}\n{done.stderr}")
-        if expect:
-            self.assertEqual(done.stderr.splitlines()[-1][:13], "lra-compare: ", done.stderr)
-            self.assertEqual(done.stdout, "")
-        return done
-
-    def json_of(self, *options):
-        return json.loads(self.run_program(".", "--format", "json", *options).stdout)
-
+class Compare(CompareTest):
     def test_a_table_that_fits_a_terminal(self):
         self.write_runs("softmax", [0.37, 0.36, 0.38])
         self.write_runs(CUBE, [0.41, 0.402, 0.424])
@@ -170,10 +127,10 @@ class Compare(unittest.TestCase):
         self.write("relu", 0, 0.3, change=lambda r: r["metrics"]["best"].update(test_examples=-5))
         self.write("tanh", 0, 0.3, change=lambda r: r["task"].update(classes=0))
         self.write("gelu", 0, 0.3, "a task\nof its own", change=lambda r: r.update(recipe={"name": 7}, norms=[1, {"step": "x"}]))
-        for form in ("text", "markdown", "csv", "json"):
+        for form in ("text", "markdown", "csv", "latex", "json", "html"):
             text = self.run_program(".", "--format", form).stdout
             self.assertNotIn("\x1b", text)
-            self.assertIn("seed 1 has no test accuracy" if form in ("text", "json") else "softmax", text)
+            self.assertIn("seed 1 has no test accuracy" if form in ("text", "json", "html") else "softmax", text)
         self.run_program(".", "--published")
 
     def test_paths(self):
@@ -190,14 +147,41 @@ class Compare(unittest.TestCase):
 
     def test_wrong_options_and_nothing_to_compare(self):
         self.write("softmax", 0, 0.37)
-        for options in ([], [".", "--format", "html"], [".", "--format", "latex"], [".", "--task", "chess"],
-                        [".", "--colour"], [".", "--allow-mixed"]):
+        for options in ([], [".", "--format", "pdf"], [".", "--task", "chess"], [".", "--colour"],
+                        [".", "--allow-mixed", "--format", "csv"], [".", "--allow-mixed", "--format", "json"]):
             self.assertEqual(len(self.run_program(*options, expect=2).stderr.splitlines()), 1, options)
-        self.assertIn("want text, markdown, csv, json", self.run_program(".", "--format", "html", expect=2).stderr)
+        self.assertIn("want text, markdown, csv, latex, json, html", self.run_program(".", "--format", "pdf", expect=2).stderr)
         for options in (["missing"], ["missing*"], [".", "--task", "image"], [".", "--output", "no/such/folder.txt"]):
             self.assertEqual(len(self.run_program(*options, expect=1).stderr.splitlines()), 1, options)
         self.assertIn("Examples:", self.run_program("--help").stdout)
         self.assertIn("commit", self.run_program("--version").stdout)
+
+    def test_settings_side_by_side_are_marked(self):
+        self.write_runs("softmax", [0.37, 0.36])
+        self.write_runs("softmax", [0.47, 0.46], change=lambda r: r["recipe"].update(steps=7))
+        self.assertNotIn("side by side", self.run_program(".").stdout)
+        text = self.run_program(".", "--allow-mixed").stdout
+        table = text[text.index("side by side"):text.index("\n\n")]
+        ids = [setting["id"] for setting in self.json_of()["settings"]]
+        for id, mean in zip(ids, [cell["cells"][0]["test_accuracy"]["mean"] for cell in self.json_of()["settings"]]):
+            self.assertRegex(table, rf"softmax +{id} +2 +{100 * mean:.2f} ")
+            self.assertRegex(table, rf"{id}: recipe nystromformer; recipe.steps (7|5000)")
+        self.assertNotIn("better", table)
+        self.assertNotIn("41.50", text)  # the mean over both
+
+    def test_averages_are_withheld_with_a_word(self):
+        self.write_runs("softmax", [0.6, 0.62], "text")
+        self.write_runs("softmax", [0.17, 0.18])
+        self.write_runs(CUBE, [0.6, 0.64], "text")
+        text = self.run_program(".").stdout
+        self.assertRegex(text, r"softmax +17\.50c +61\.00 +39\.25c")
+        self.assertIn(f"{CUBE}: no average, no completed run on listops", text)
+
+    def test_why_there_is_no_relative_time(self):
+        self.write_runs("softmax", [0.6, 0.62])
+        self.write_runs(CUBE, [0.6, 0.64], change=lambda r: r["environment"].update(commit="0000000", threads=7))
+        self.assertIn(f"{CUBE}: no relative time, differs from the baseline's runs in commit, threads",
+                      " ".join(self.run_program(".").stdout.split()))
 
     def test_two_thousand_records(self):
         text = json.dumps(RECORD | {"history": RECORD["history"][:1] * 100})
@@ -206,9 +190,9 @@ class Compare(unittest.TestCase):
             folder.mkdir(parents=True)
             (folder / "result.json").write_text(text.replace('"seed": 0', f'"seed": {i}', 1))
         start = time.monotonic()
-        done = self.run_program("many", "--format", "csv")
+        done = self.run_program("many")
         seconds = time.monotonic() - start
-        self.assertEqual(next(csv.DictReader(io.StringIO(done.stdout)))["runs"], "2000")
+        self.assertRegex(done.stdout, r"\n\S+ +2000 ")
         # Release took 1.2 s on two cores with a load of 6; sanitizers are given more.
         self.assertLess(seconds, 20)
 

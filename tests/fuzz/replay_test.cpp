@@ -29,6 +29,7 @@ constexpr Target kTargets[] = {
     {"recipe_file", recipe_file},
     {"record_file", record_file},
     {"retrieval_rows", retrieval_rows},
+    {"run_logs", run_logs},
     {"run_state", run_state},
     {"safetensors", safetensors},
 };

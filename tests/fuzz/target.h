@@ -64,6 +64,7 @@ void png_picture(Bytes bytes);
 void recipe_file(Bytes bytes);
 void record_file(Bytes bytes);
 void retrieval_rows(Bytes bytes);
+void run_logs(Bytes bytes);
 void run_state(Bytes bytes);
 void safetensors(Bytes bytes);
 

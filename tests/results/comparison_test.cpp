@@ -7,6 +7,8 @@
 
 #include "lib/util/check.h"
 #include "results/comparison_output.h"
+#include "results/published.h"
+#include "tests/results/schema.h"
 
 namespace lra {
 namespace {
@@ -105,7 +107,7 @@ TEST_F(ComparisonTest, NeverMixesRecipeDataProtocolOrPrecision) {
     EXPECT_EQ(setting.differs.size(), 4u);  // each field in which some setting of the task differs
   }
   EXPECT_EQ(runs, 6u);
-  EXPECT_NE(as_text(comparison_document(c)).find("recipe.steps 200"), std::string::npos);
+  EXPECT_NE(as_text(comparison_document(c, false)).find("recipe.steps 200"), std::string::npos);
 }
 
 TEST_F(ComparisonTest, OnlyFinishedRunsCount) {
@@ -203,6 +205,62 @@ TEST_F(ComparisonTest, NormsCorrelateAtTheLastStep) {
   EXPECT_EQ(c.settings[0].norms[0].norm, "frobenius_mean");
   EXPECT_EQ(c.settings[0].norms[0].correlation.rho, -1.0);
   EXPECT_EQ(c.settings[0].norms[0].correlation.n, 4);
+}
+
+TEST_F(ComparisonTest, JsonFitsItsSchema) {
+  add_runs("softmax", {0.30, 0.32, 0.31});
+  add_runs("better", {0.35, 0.3702, 0.3605});
+  add(run_of("alone", 0, 0.2));
+  Record r = run_of("diverged", 1, std::nan(""));
+  r.status = RunStatus::kDiverged;
+  add(r);
+  for (int64_t seed = 0; seed < 2; ++seed) {
+    r = run_of("elsewhere", seed, 0.17 + 0.001 * static_cast<double>(seed));
+    r.environment.cpu = "another";
+    r.norms.push_back({{"step", 1}, {"jacobian", seed}});
+    add(r);
+  }
+  r.recipe["steps"] = 7;
+  add(r);
+  Comparison c = result();
+  c.settings[0].cells[1].row_tests.push_back({.seed = 1, .rows = 9, .only_here = 2, .p = 0.5, .p_holm = 1.0});
+  c.left_out.emplace_back("a line");
+  const SchemaValidator schema(std::string(LRA_SOURCE_DIR) + "/results/schema/lra-comparison-1.schema.json");
+  Json json = comparison_json(c);
+  EXPECT_EQ(schema.problems(dump_json(json)), "");
+  json["published"] = published_rows({"listops"});
+  EXPECT_EQ(schema.problems(dump_json(json)), "");
+  for (const char* place : {"/settings/0/cells/0/runs/0/seed", "/settings/0/cells/1/mcnemar/0/p_holm", "/baseline",
+                            "/settings/0/cells/1/versus_baseline/verdict", "/settings/0/identity/recipe"}) {
+    const Json::json_pointer pointer(place);
+    Json bad = json;
+    ASSERT_TRUE(bad.contains(pointer)) << place;
+    bad[pointer.parent_pointer()].erase(pointer.back());
+    EXPECT_NE(schema.problems(dump_json(bad)), "") << place;
+  }
+}
+
+TEST_F(ComparisonTest, SettingsSideBySideOnlyWhenAsked) {
+  add_runs("softmax", {0.30, 0.32});
+  Record r = run_of("softmax", 0, 0.5);
+  r.recipe["steps"] = 7;
+  add(r);
+  const Comparison c = result();
+  EXPECT_EQ(as_text(comparison_document(c, false)).find("side by side"), std::string::npos);
+  const std::string text = as_text(comparison_document(c, true));
+  EXPECT_NE(text.find("side by side"), std::string::npos);
+  EXPECT_NE(text.find(c.settings[0].id + ": recipe quick; recipe.steps "), std::string::npos) << text;
+  EXPECT_NE(comparison_latex(c, true).find("side by side"), std::string::npos);
+}
+
+TEST_F(ComparisonTest, TimeThatIsWithheldSaysWhy) {
+  add_runs("softmax", {0.3});
+  Record r = run_of("other", 0, 0.3);
+  r.environment.commit = "another";
+  r.environment.threads = 8;
+  add(r);
+  EXPECT_EQ(result().settings[0].cells[1].time_withheld, "commit, threads");
+  EXPECT_EQ(result().settings[0].cells[0].time_withheld, "");
 }
 
 TEST(ComparisonDocument, LongNamesGetALineOfTheirOwn) {

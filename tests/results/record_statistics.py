@@ -32,6 +32,7 @@ RANKED = [
     ([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4]),
     ([1, 2, 3, 4], [10, 20, 30, 40]),
 ]
+DISCORDANT = [(0, 0), (0, 1), (0, 6), (3, 12), (12, 3), (10, 10), (25, 41), (830, 912), (4000, 3700)]
 PVALUES = [[0.01, 0.04, 0.03, 0.005], [0.5, 0.6, 0.9], [0.02], [0.01, 0.01, 0.04]]
 
 
@@ -64,6 +65,9 @@ def cases():
     for x, y in RANKED:
         done = stats.spearmanr(x, y)
         yield {"kind": "spearman", "a": x, "b": y, "want": {"rho": done.statistic, "p": done.pvalue}}
+    for a, b in DISCORDANT:
+        p = stats.binomtest(a, a + b, 0.5).pvalue if a + b else 1.0
+        yield {"kind": "mcnemar", "only_a": a, "only_b": b, "want": {"p": p}}
     for p in PVALUES:
         yield {"kind": "holm", "a": p, "want": {"corrected": holm(p)}}
 

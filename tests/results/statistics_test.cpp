@@ -21,6 +21,7 @@ Json result_of(const Json& input) {
     const Interval i = kind == "wilson" ? wilson_interval(successes, trials) : exact_interval(successes, trials);
     return {{"low", i.low}, {"high", i.high}};
   }
+  if (kind == "mcnemar") return {{"p", mcnemar_p(input.at("only_a"), input.at("only_b"))}};
   const auto a = input.at("a").get<Values>();
   if (kind == "mean") {
     const Sample s = summarise(a);
