@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a fresh clone to two trained models, within 10 minutes on 2 cores: installs the packages that are missing, builds,
-# generates a ListOps set, trains softmax and polynomial attention on it, and prints both results.
+# generates a ListOps set, trains softmax and polynomial attention on it, and compares them.
 # Usage: scripts/quickstart.sh      Run again, it only prints: what is there is neither built, made nor trained twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ scripts/install.sh build
 say "2/4 Build (build/release)"
 # A build folder that has tests (scripts/test.sh makes it) stays as it is; here only the programs are built.
 if [ ! -f build/release/build.ninja ]; then cmake --preset release -DLRA_TESTS=OFF >/dev/null; fi
-cmake --build build/release --target lra-listops lra-data
+cmake --build build/release --target lra-listops lra-data lra-compare
 
 say "3/4 Data ($data)"
 if [ -f $data/basic_train.tsv ] && [ -f $data/basic_val.tsv ] && [ -f $data/basic_test.tsv ]; then
@@ -28,23 +28,13 @@ fi
 
 say "4/4 Training, recipe quick"
 # --resume: starts, goes on with an interrupted run, or leaves a finished one as it is.
-results=()
 for attention in "${attentions[@]}"; do
-  out=runs/quickstart/${attention%%:*}
   echo "-- $attention"
-  build/release/bin/lra-listops --data $data --attention "$attention" --recipe quick --out "$out" --resume
-  results+=("$out/result.json")
+  build/release/bin/lra-listops --data $data --attention "$attention" --recipe quick --norms --maps 1 \
+    --out "runs/quickstart/${attention%%:*}" --resume
 done
 
-# number FILE GROUP KEY: a number of the record, whatever its spacing.
-number() { tr -d ' \n' <"$1" | sed -E "s/.*\"$2\":\{([^}]*)\}.*/\1/" | sed -E "s/.*\"$3\":([0-9.e+-]+|null).*/\1/"; }
-
-say "Results (test accuracy of the step with the best validation accuracy)"
-printf '%-32s %9s %11s %9s  %s\n' attention test validation seconds record
-for i in "${!attentions[@]}"; do
-  file=${results[$i]}
-  printf '%-32s %8.1f%% %10.1f%% %9.0f  %s\n' "${attentions[$i]}" \
-    "$(awk -v x="$(number "$file" best test_accuracy)" 'BEGIN { print 100 * x }')" \
-    "$(awk -v x="$(number "$file" best validation_accuracy)" 'BEGIN { print 100 * x }')" \
-    "$(number "$file" speed train_seconds)" "$file"
-done
+say "Comparison"
+build/release/bin/lra-compare runs/quickstart
+build/release/bin/lra-compare runs/quickstart --format html --output runs/quickstart/report.html
+echo "The same with curves, norms and attention maps: $PWD/runs/quickstart/report.html"

@@ -7,6 +7,7 @@
 #include "lib/ops/cross_entropy.h"
 #include "lib/training/parallel.h"
 #include "lib/training/pool.h"
+#include "lib/training/ranks.h"
 #include "lib/training/task_fork.h"
 #include "lib/util/check.h"
 
@@ -14,10 +15,63 @@ namespace lra {
 namespace {
 
 struct Row {
-  ExampleResult result;
-  int label = 0;
+  double loss = 0.0, probability = 0.0;  // probability: of the label
+  int32_t label = 0, predicted = 0;
   int64_t tokens = 0;
 };
+
+// The rows of a batch, each rank's share by all of its threads, together again at rank 0.
+class BatchRows {
+ public:
+  BatchRows(const Classifier& model, const ExampleSource& data, const Ranks* ranks, int64_t batch_size)
+      : model_(model),
+        data_(data),
+        ranks_(ranks),
+        count_(ranks == nullptr ? 1 : ranks->count()),
+        share_((batch_size + count_ - 1) / count_),
+        mine_(static_cast<size_t>(share_)),
+        all_(static_cast<size_t>(share_ * count_)) {}
+
+  const Row& operator[](int64_t i) const { return all_[static_cast<size_t>(i)]; }
+
+  void evaluate(int64_t begin, int64_t end) {
+    const int64_t first = begin + (ranks_ == nullptr ? 0 : ranks_->rank()) * share_;
+    const int64_t count = std::clamp<int64_t>(end - first, 0, share_);
+    parallel_in_order(count, [&](int64_t i) {
+      const Example example = data_.get(first + i);
+      const Pool<Arena>::Loan arena = arenas_.borrow();
+      arena->reset();
+      const Fork* spare = threads_to_spare(i, count) ? &fork_ : nullptr;
+      ExampleResult result;
+      isolated([&] { result = model_.evaluate(example, *arena, spare); });
+      mine_[static_cast<size_t>(i)] = {result.loss, probability(result.logits, example.label), example.label,
+                                       result.predicted,
+                                       std::ssize(example.first.ids) + std::ssize(example.second.ids)};
+    });
+    if (ranks_ == nullptr) {
+      all_.swap(mine_);
+    } else {
+      ranks_->gather(std::span<const Row>(mine_), std::span(all_));
+    }
+  }
+
+ private:
+  const Classifier& model_;
+  const ExampleSource& data_;
+  const Ranks* ranks_;
+  int64_t count_, share_;
+  std::vector<Row> mine_, all_;
+  Pool<Arena> arenas_{[] { return std::make_unique<Arena>(); }};
+  TaskFork fork_;
+};
+
+// Whether rank 0 wants to stop.
+bool stopped(const EvaluationSettings& settings) {
+  const bool leads = settings.ranks == nullptr || settings.ranks->leads();
+  uint8_t stop = leads && settings.stop && settings.stop() ? 1 : 0;
+  if (settings.ranks != nullptr) settings.ranks->broadcast(std::span(&stop, 1));
+  return stop != 0;
+}
 
 }  // namespace
 
@@ -30,31 +84,20 @@ EvaluationResult evaluate(const Classifier& model, const ExampleSource& data, co
   evaluation.confusion.assign(classes, std::vector<int64_t>(classes, 0));
   int64_t correct = 0;
 
-  Pool<Arena> arenas([] { return std::make_unique<Arena>(); });
-  const TaskFork fork;
-  std::vector<Row> batch(static_cast<size_t>(std::min<int64_t>(settings.batch_size, total)));
+  BatchRows batch(model, data, settings.ranks, std::min<int64_t>(settings.batch_size, total));
+  const bool leads = settings.ranks == nullptr || settings.ranks->leads();
   for (int64_t begin = 0; begin < total; begin += settings.batch_size) {
-    if (settings.stop && settings.stop()) throw Interrupted();
+    if (stopped(settings)) throw Interrupted();
     const int64_t end = std::min(begin + settings.batch_size, total);
-    parallel_in_order(end - begin, [&](int64_t i) {
-      const Example example = data.get(begin + i);
-      Row& row = batch[static_cast<size_t>(i)];
-      row.label = example.label;
-      row.tokens = static_cast<int64_t>(example.first.ids.size() + example.second.ids.size());
-      const Pool<Arena>::Loan arena = arenas.borrow();
-      arena->reset();
-      const Fork* spare = threads_to_spare(i, end - begin) ? &fork : nullptr;
-      isolated([&] { row.result = model.evaluate(example, *arena, spare); });
-    });
+    batch.evaluate(begin, end);
+    if (!leads) continue;
     for (int64_t index = begin; index < end; ++index) {
-      const Row& row = batch[static_cast<size_t>(index - begin)];
-      evaluation.loss += row.result.loss;
+      const Row& row = batch[index - begin];
+      evaluation.loss += row.loss;
       evaluation.tokens += row.tokens;
-      correct += row.result.predicted == row.label ? 1 : 0;
-      ++evaluation.confusion[static_cast<size_t>(row.label)][static_cast<size_t>(row.result.predicted)];
-      if (settings.on_prediction) {
-        settings.on_prediction({index, row.label, row.result.predicted, probability(row.result.logits, row.label)});
-      }
+      correct += row.predicted == row.label ? 1 : 0;
+      ++evaluation.confusion[static_cast<size_t>(row.label)][static_cast<size_t>(row.predicted)];
+      if (settings.on_prediction) settings.on_prediction({index, row.label, row.predicted, row.probability});
     }
     if (settings.on_progress) settings.on_progress(end, total);
   }

@@ -22,12 +22,17 @@ struct EvaluationResult {
   int64_t tokens = 0;
 };
 
+class Ranks;
+
 struct EvaluationSettings {
   int64_t limit = 0;                                     // first rows only; 0 = all
   int batch_size = 32;                                   // no effect on the result
   std::function<bool()> stop;                            // polled between batches; true ends early (throws Interrupted)
   std::function<void(const Prediction&)> on_prediction;  // called in order of rows
   std::function<void(int64_t done, int64_t total)> on_progress;
+  // Which share the rows of a batch; null: this process has all. Rank 0 calls begin_task first (lib/training/follow.h),
+  // the callbacks and the result are its.
+  const Ranks* ranks = nullptr;
 };
 
 struct Interrupted {};

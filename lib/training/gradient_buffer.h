@@ -24,6 +24,11 @@ class GradientBuffer {
   // Values outside the rows in use are undefined.
   std::span<float> values() { return values_; }
 
+  // For messages between ranks: end of the rows in use. A buffer with the values and the end of another is the same
+  // sum.
+  int64_t used_end() const { return used_end_; }
+  void set_used_end(int64_t end) { used_end_ = end; }
+
  private:
   std::vector<float> values_;
   int64_t table_begin_ = 0, table_end_ = 0, row_ = 1;  // position table (empty where positions are not learned)

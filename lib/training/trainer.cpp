@@ -1,16 +1,20 @@
 // A training step: examples side by side, the longest first, their gradients summed in a fixed tree, AdamW. The next
-// batch is read meanwhile.
+// batch is read meanwhile. Several ranks do a subtree each; rank 0 has the sum and updates.
 #include "lib/training/trainer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "lib/ops/adamw.h"
+#include "lib/training/follow.h"
 #include "lib/training/gradient_tree.h"
 #include "lib/training/parallel.h"
 #include "lib/training/pool.h"
 #include "lib/training/prefetch.h"
+#include "lib/training/ranks.h"
 #include "lib/training/task_fork.h"
+#include "lib/util/check.h"
 #include "lib/util/phases.h"
 #include "lib/util/rng.h"
 
@@ -53,26 +57,65 @@ std::vector<Range> trained_ranges(const ParameterLayout& layout) {
 }  // namespace
 
 struct Trainer::Workspace {
-  Workspace(const Classifier& model, const ExampleSource& data, const TrainerSettings& settings)
+  Workspace(const Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks)
       : model(model),
+        ranks(ranks),
+        share(settings.batch_size / (ranks == nullptr ? 1 : ranks->count())),
+        first(ranks == nullptr ? 0 : ranks->rank() * share),
         weight(1.0f / static_cast<float>(settings.batch_size)),
         order(data.size(), settings.batch_size, settings.seed, settings.shuffled),
         prefetch(data),
         pieces(trained_ranges(model.layout())),
-        leaves(static_cast<size_t>(settings.batch_size)),
+        leaves(static_cast<size_t>(share)),
         arenas([] { return std::make_unique<Arena>(); }),
         buffers([&model] { return std::make_unique<GradientBuffer>(model.layout()); }),
-        tree(settings.batch_size) {}
+        tree(share) {}
 
-  // The gradients of batch number `batch`, summed; fills leaves.
-  GradientTree::Gradients sum(int64_t batch) {
-    if (next_batch != batch) next_rows = order.rows(batch);
+  // Rows of this rank's share of a batch.
+  std::vector<int64_t> rows_of(int64_t batch) {
+    const std::vector<int64_t> rows = order.rows(batch);
+    return {rows.begin() + first, rows.begin() + first + share};
+  }
+
+  // The gradients of batch number `batch`, summed at rank 0; fills leaves.
+  GradientTree::Gradients sum(int64_t batch, uint64_t seed) {
+    dropout_key = random_key(seed, RandomStream::kDropout, static_cast<uint64_t>(batch));
+    GradientTree::Gradients sum = sum_of_share(batch);
+    if (ranks == nullptr || ranks->count() == 1) return sum;
+    // The upper levels of the tree: of two neighbouring sums the left one's rank goes on.
+    for (int apart = 1; apart < ranks->count(); apart *= 2) {
+      if (ranks->rank() % (2 * apart) != 0) {
+        const int64_t end = sum->used_end();
+        ranks->send(std::span(&end, 1), ranks->rank() - apart);
+        ranks->send(std::span<const float>(sum->values()), ranks->rank() - apart);
+        break;
+      }
+      const GradientTree::Gradients right = buffers.borrow();
+      int64_t end = 0;
+      ranks->receive(std::span(&end, 1), ranks->rank() + apart);
+      ranks->receive(right->values(), ranks->rank() + apart);
+      right->set_used_end(end);
+      sum->add(*right);
+    }
+    return sum;
+  }
+
+  // Of all ranks, at rank 0.
+  std::vector<LeafResult> all_leaves() const {
+    if (ranks == nullptr) return leaves;
+    std::vector<LeafResult> all(leaves.size() * static_cast<size_t>(ranks->count()));
+    ranks->gather(std::span<const LeafResult>(leaves), std::span(all));
+    return all;
+  }
+
+  GradientTree::Gradients sum_of_share(int64_t batch) {
+    if (next_batch != batch) next_rows = rows_of(batch);
     {
       const PhaseScope phase(Phase::kData);
       examples = prefetch.take(next_rows);
     }
     next_batch = batch + 1;
-    next_rows = order.rows(next_batch);
+    next_rows = rows_of(next_batch);
     prefetch.begin(next_rows);
 
     constexpr int64_t kWaitingBytes = int64_t{64} << 20;
@@ -99,8 +142,8 @@ struct Trainer::Workspace {
     // Nothing else runs on this thread while the scratch is in use, whatever threading library is inside the ops.
     ExampleResult trained;
     isolated([&] {
-      trained = model.train(example, weight, {dropout_key, static_cast<uint32_t>(place)}, gradients->values(), *arena,
-                            result.spare ? &fork : nullptr);
+      trained = model.train(example, weight, {dropout_key, static_cast<uint32_t>(first + place)}, gradients->values(),
+                            *arena, result.spare ? &fork : nullptr);
     });
     result.loss = trained.loss;
     result.correct = trained.predicted == example.label;
@@ -108,7 +151,9 @@ struct Trainer::Workspace {
   }
 
   const Classifier& model;
-  const float weight;  // of an example's loss
+  const Ranks* ranks;
+  const int64_t share, first;  // of a batch: examples of this rank, place of its first
+  const float weight;          // of an example's loss
   BatchOrder order;
   Prefetch prefetch;
   int64_t next_batch = -1;  // whose rows are next_rows
@@ -123,27 +168,40 @@ struct Trainer::Workspace {
   GradientTree tree;
 };
 
-Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings)
+void check_ranks(int64_t batch_size, int ranks) {
+  if (!std::has_single_bit(static_cast<unsigned>(ranks)) || batch_size % ranks != 0) {
+    throw UsageError(
+        "batch_size: {} examples on {} processes; want a number of processes that is a power of two and divides it",
+        batch_size, ranks);
+  }
+}
+
+Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks)
     : model_(model),
       data_(data),
       settings_(settings),
+      ranks_(ranks),
       m_(model.parameters().size()),
-      v_(model.parameters().size()),
-      workspace_(std::make_unique<Workspace>(model_, data_, settings_)) {}
+      v_(model.parameters().size()) {
+  check_ranks(settings.batch_size, ranks == nullptr ? 1 : ranks->count());
+  workspace_ = std::make_unique<Workspace>(model_, data_, settings_, ranks);
+}
 
 Trainer::~Trainer() = default;
 
 StepResult Trainer::step() {
   Workspace& work = *workspace_;
   const int64_t batch_size = settings_.batch_size;
-  work.dropout_key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
-  const GradientTree::Gradients summed = work.sum(steps_done_);
+  if (ranks_ != nullptr)
+    begin_task(*ranks_, {.kind = RankTask::Kind::kTrain, .step = steps_done_}, model_.parameters());
+  const GradientTree::Gradients summed = work.sum(steps_done_, settings_.seed);
+  const std::vector<LeafResult> leaves = work.all_leaves();
   const PhaseScope phase(Phase::kUpdate);
   const std::span<float> gradients = summed->finish();
 
   StepResult result;
   result.step = steps_done_ + 1;
-  for (const LeafResult& leaf : work.leaves) {
+  for (const LeafResult& leaf : leaves) {
     result.loss += leaf.loss;
     result.accuracy += leaf.correct ? 1.0 : 0.0;
     result.tokens += leaf.tokens;
@@ -175,6 +233,11 @@ StepResult Trainer::step() {
   });
   ++steps_done_;
   return result;
+}
+
+void Trainer::contribute(int64_t steps_done) {
+  workspace_->sum(steps_done, settings_.seed);
+  workspace_->all_leaves();
 }
 
 }  // namespace lra

@@ -33,13 +33,22 @@ struct StepResult {
   bool finite = true;  // false: loss or gradient is not finite, and nothing was updated
 };
 
+class Ranks;
+
+// UsageError when `ranks` processes can't share a batch so that the sum of its gradients is that of one: want a power
+// of two that divides it.
+void check_ranks(int64_t batch_size, int ranks);
+
 class Trainer {
  public:
-  // Runs on the TBB arena of the caller (see threads.h). model and data must outlive it.
-  Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings);
+  // Runs on the TBB arena of the caller (see threads.h). model, data and ranks must outlive it. ranks: which share every
+  // batch in equal parts (check_ranks), null: this process has all.
+  Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks = nullptr);
   ~Trainer();
 
-  StepResult step();
+  StepResult step();  // at rank 0
+  // The other ranks: their share of the step after `steps_done`, with the model's parameters.
+  void contribute(int64_t steps_done);
   int64_t steps_done() const { return steps_done_; }
 
   // For checkpoints: moments, twins of model.parameters().
@@ -52,6 +61,7 @@ class Trainer {
   Classifier& model_;
   const ExampleSource& data_;
   TrainerSettings settings_;
+  const Ranks* ranks_;
   int64_t steps_done_ = 0;
   std::vector<float> m_, v_;
   std::unique_ptr<Workspace> workspace_;

@@ -49,7 +49,7 @@ void Log::line(std::string_view text) {
   std::lock_guard lock(mutex_);
   const std::string status = status_;
   clear_status();
-  put(std::string(text) + "\n");
+  if (!quiet_) put(std::string(text) + "\n");
   if (file_) {
     file_->write(text);
   } else {
@@ -72,6 +72,7 @@ void Log::file_line(std::string_view text) {
 }
 
 void Log::status(std::string_view text) {
+  if (quiet_) return;
   std::lock_guard lock(mutex_);
   const int columns = terminal_columns();
   const std::string_view shown = columns > 0 ? cut(text, static_cast<size_t>(columns - 1)) : text;

@@ -17,6 +17,8 @@ class Log {
  public:
   // Lines on stderr begin with nothing; errors are printed by run_program.
   Log() = default;
+  struct Quiet {};
+  explicit Log(Quiet) : quiet_(true) {}  // nothing on stderr
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -34,6 +36,7 @@ class Log {
   void clear_status();
 
   std::mutex mutex_;
+  bool quiet_ = false;
   std::unique_ptr<LineWriter> file_;
   std::vector<std::string> early_;  // lines before there is a file
   std::string status_;

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "lib/attention/registry.h"
+#include "lib/training/follow.h"
+#include "lib/training/ranks.h"
 #include "lib/training/threads.h"
 #include "lib/util/build_info.h"
 #include "lib/util/check.h"
@@ -52,11 +54,16 @@ void print_summary(const Record& record, const std::filesystem::path& folder) {
   std::cout << "  record  " << (folder / kRecordFile).string() << "\n";
 }
 
+// The first message from rank 0.
+struct RankStart {
+  int64_t settings_size = 0;  // bytes of JSON that follow; 0: rank 0 ends, and so do the others
+};
+
 // One program run: what it needs from beginning to end.
 class TaskProgram {
  public:
-  TaskProgram(std::string program, const Task& task, CommandLine line)
-      : program_(std::move(program)), task_(task), line_(std::move(line)) {
+  TaskProgram(std::string program, const Task& task, CommandLine line, const Ranks& ranks)
+      : program_(std::move(program)), task_(task), line_(std::move(line)), ranks_(ranks) {
     const RunOptions& options = line_.options;
     circumstances_.command = line_.words;
     circumstances_.threads = static_cast<int>(options.threads > 0 ? options.threads : default_threads());
@@ -69,10 +76,15 @@ class TaskProgram {
   }
 
   int run() {
+    if (!ranks_.leads()) return follow_rank_0();
+    if (ranks_.count() > 1) circumstances_.ranks = &ranks_;
     try {
-      return line_.has("evaluate") ? evaluate() : train();
+      const int code = line_.has("evaluate") ? evaluate() : train();
+      release_ranks();
+      return code;
     } catch (const std::exception& error) {
       log_.file_line(program_ + ": " + error.what());
+      release_ranks();
       throw;
     }
   }
@@ -80,7 +92,62 @@ class TaskProgram {
  private:
   bool time_is_up() const { return deadline_ && std::chrono::steady_clock::now() >= *deadline_; }
 
+  // What the other ranks need to begin: the settings, or that there is nothing to do.
+  void start_ranks(const RunSettings& settings) {
+    if (ranks_.count() == 1) return;
+    std::string text = dump_json(settings_to_json(settings));
+    RankStart start{.settings_size = std::ssize(text)};
+    ranks_.broadcast(std::span(&start, 1));
+    ranks_.broadcast(std::span(text));
+    ranks_started_ = true;
+  }
+
+  void release_ranks() {
+    if (ranks_.count() == 1) return;
+    if (ranks_started_) {
+      begin_task(ranks_, {.kind = RankTask::Kind::kEnd}, {});
+    } else {
+      RankStart start;
+      ranks_.broadcast(std::span(&start, 1));
+    }
+  }
+
+  // Reads the same data, then works for rank 0, which decides, reports and writes; the exit code, too, is its alone.
+  int follow_rank_0() {
+    const StopSignals signals;
+    RankStart start;
+    ranks_.broadcast(std::span(&start, 1));
+    if (start.settings_size == 0) return 0;
+    try {
+      std::string text(static_cast<size_t>(start.settings_size), '\0');
+      ranks_.broadcast(std::span(text));
+      const RunSettings settings = settings_from_json(task_.facts(), parse_json(text, "settings"), "rank 0");
+      Log quiet(Log::Quiet{});
+      circumstances_.progress = ProgressMode::kNone;
+      const TaskData data = task_.read(locate(settings), data_request(settings), quiet, circumstances_.progress);
+      Classifier model(settings.model(task_.facts()), precision_named(settings.precision));
+      const DataExamples train(*data.train, model.config()), validation(*data.validation, model.config()),
+          test(*data.test, model.config());
+      Trainer trainer(model, train, trainer_settings(settings), &ranks_);
+      const ExampleSource* const splits[] = {&validation, &test};  // in the order of TrainingRun::Split
+      Threads threads(circumstances_.threads);
+      threads.run([&] { follow(ranks_, model, trainer, splits); });
+      return 0;
+    } catch (const std::exception& error) {
+      std::cerr << one_line(fmt::format("{}: rank {}: {}", program_, ranks_.rank(), error.what())) << std::endl;
+      ranks_.abort(1);
+    }
+  }
+
+  DataPlace locate(const RunSettings& settings) const {
+    return task_.locate({.path = settings.data ? std::optional<std::filesystem::path>(*settings.data) : std::nullopt,
+                         .size = static_cast<int>(settings.size),
+                         .level = settings.level,
+                         .generated_count = settings.generated});
+  }
+
   int evaluate() {
+    if (ranks_.count() > 1) throw UsageError("--evaluate: done by one process, not by {} ranks", ranks_.count());
     Threads threads(circumstances_.threads);
     std::filesystem::path folder;
     std::optional<Record> record;
@@ -123,17 +190,15 @@ class TaskProgram {
       settings = resolve_settings(facts, line_, notes);
       for (const std::string& note : notes) log_.line(note);
     }
+    check_ranks(settings.recipe.batch_size, ranks_.count());
     if (settings.backend == "cuda") throw InputError("--backend cuda: this program was built without CUDA");
     const RunFolder::Use use = options.resume  ? RunFolder::Use::kResume
                                : options.force ? RunFolder::Use::kForce
                                                : RunFolder::Use::kNew;
     if (!folder && std::filesystem::exists(path)) folder.emplace(path, use);
-    const DataPlace place =
-        task_.locate({.path = settings.data ? std::optional<std::filesystem::path>(*settings.data) : std::nullopt,
-                      .size = static_cast<int>(settings.size),
-                      .level = settings.level,
-                      .generated_count = settings.generated});
+    const DataPlace place = locate(settings);
     if (!folder) folder.emplace(path, use);
+    start_ranks(settings);
     const TaskData data = task_.read(place, data_request(settings), log_, circumstances_.progress);
     for (const DataSplit* split : {data.train.get(), data.validation.get(), data.test.get()}) {
       if (split->size() == 0) {
@@ -172,9 +237,10 @@ class TaskProgram {
                const TaskData& data) {
     DataRecord data_part = data_record(place, data, settings.limit_train, settings.limit_eval);
     for (const std::string& text : data_lines(data_part)) log_.line(text);
-    log_.line(fmt::format("{}: {}, recipe {}, seed {}, {} steps, {} threads, into {}", settings.task,
-                          settings.attention, settings.recipe.name, settings.seed, settings.recipe.steps,
-                          circumstances_.threads, folder.path().string()));
+    log_.line(fmt::format(
+        "{}: {}, recipe {}, seed {}, {} steps, {} threads{}, into {}", settings.task, settings.attention,
+        settings.recipe.name, settings.seed, settings.recipe.steps, circumstances_.threads,
+        ranks_.count() > 1 ? fmt::format(" in each of {} processes", ranks_.count()) : "", folder.path().string()));
     Threads threads(circumstances_.threads);
     StopSignals signals;
     circumstances_.stop = [&] { return signals.raised() || time_is_up(); };
@@ -206,6 +272,8 @@ class TaskProgram {
   const Task& task_;
   const CommandLine line_;
   Log log_;
+  const Ranks& ranks_;
+  bool ranks_started_ = false;
   RunCircumstances circumstances_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
 };
@@ -215,7 +283,15 @@ class TaskProgram {
 int run_task_program(const std::string& program, const Task& task, int argc, char** argv) {
   return run_program(program, [&] {
     install_signal_handlers();
-    CommandLine line = parse_command_line(program, task.facts(), argc, argv);
+    const Ranks ranks;
+    CommandLine line;
+    try {
+      line = parse_command_line(program, task.facts(), argc, argv);
+    } catch (const UsageError&) {
+      if (ranks.leads()) throw;
+      return 0;  // rank 0 says it for all
+    }
+    if (!ranks.leads() && (line.help || line.version || line.options.attention == "list")) return 0;
     if (line.help) {
       std::cout << help_text(program, task.facts());
       return 0;
@@ -228,7 +304,7 @@ int run_task_program(const std::string& program, const Task& task, int argc, cha
       std::cout << attention_list();
       return 0;
     }
-    return TaskProgram(program, task, std::move(line)).run();
+    return TaskProgram(program, task, std::move(line), ranks).run();
   });
 }
 

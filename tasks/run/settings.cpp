@@ -109,19 +109,7 @@ RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, std
 
 RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, const Json& saved_json,
                             const std::filesystem::path& folder) {
-  const std::string where = (folder / "state.json").string();
-  RunSettings saved;
-  try {
-    Json fields = saved_json;
-    saved.recipe_base = recipe_from_json(fields.at("recipe_base"), "recipe_base");
-    saved.recipe = recipe_from_json(fields.at("recipe"), "recipe");
-    fields.erase("recipe_base");
-    fields.erase("recipe");
-    fields_from_json(saved, fields, "settings");
-    validate_model(saved.model(task));
-  } catch (const std::exception& error) {
-    throw InputError("{}: {}", where, error.what());
-  }
+  RunSettings saved = settings_from_json(task, saved_json, (folder / "state.json").string());
   if (saved.task != task.name) {
     throw UsageError("--resume: {} holds a run of task {}, not {}", folder.string(), saved.task, task.name);
   }
@@ -146,6 +134,22 @@ Json settings_to_json(const RunSettings& settings) {
   json["recipe_base"] = recipe_to_json(settings.recipe_base);
   json["recipe"] = recipe_to_json(settings.recipe);
   return json;
+}
+
+RunSettings settings_from_json(const TaskFacts& task, const Json& json, const std::string& where) {
+  RunSettings settings;
+  try {
+    Json fields = json;
+    settings.recipe_base = recipe_from_json(fields.at("recipe_base"), "recipe_base");
+    settings.recipe = recipe_from_json(fields.at("recipe"), "recipe");
+    fields.erase("recipe_base");
+    fields.erase("recipe");
+    fields_from_json(settings, fields, "settings");
+    validate_model(settings.model(task));
+  } catch (const std::exception& error) {
+    throw InputError("{}: {}", where, error.what());
+  }
+  return settings;
 }
 
 std::filesystem::path run_folder(const std::filesystem::path& root, const TaskFacts& task, const CommandLine& line) {

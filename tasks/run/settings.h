@@ -71,6 +71,8 @@ RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, cons
                             const std::filesystem::path& folder);
 
 Json settings_to_json(const RunSettings& settings);
+// Of settings_to_json; InputError with `where`.
+RunSettings settings_from_json(const TaskFacts& task, const Json& json, const std::string& where);
 
 // <root>/<task>/<recipe>/<slug of the attention>/seed-<n>, from the given options and defaults.
 std::filesystem::path run_folder(const std::filesystem::path& root, const TaskFacts& task, const CommandLine& line);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lib/training/checkpoint.h"
+#include "lib/training/follow.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
 #include "tasks/run/diagnostics.h"
@@ -23,6 +24,16 @@ constexpr const char* kLog = "log.txt";
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+Json hashes(const DataRecord& data) {
+  return {{"train", data.train->hash}, {"validation", data.validation->hash}, {"test", data.test->hash}};
+}
+
+double ratio(double a, double b) { return b > 0 ? a / b : kUnknown; }
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
 TrainerSettings trainer_settings(const RunSettings& s) {
   return {.schedule = {.form = s.recipe.schedule,
                        .learning_rate = s.recipe.learning_rate,
@@ -37,16 +48,6 @@ TrainerSettings trainer_settings(const RunSettings& s) {
           .shuffled = s.order == "shuffled"};
 }
 
-Json hashes(const DataRecord& data) {
-  return {{"train", data.train->hash}, {"validation", data.validation->hash}, {"test", data.test->hash}};
-}
-
-double ratio(double a, double b) { return b > 0 ? a / b : kUnknown; }
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-}  // namespace
-
 TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const RunCircumstances& circumstances,
                          RunFolder& folder, const TaskData& data, DataRecord data_record, Log& log)
     : task_(task),
@@ -59,7 +60,7 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
   train_ = std::make_unique<DataExamples>(*data.train, config);
   validation_ = std::make_unique<DataExamples>(*data.validation, config);
   test_ = std::make_unique<DataExamples>(*data.test, config);
-  trainer_ = std::make_unique<Trainer>(model_, *train_, trainer_settings(settings));
+  trainer_ = std::make_unique<Trainer>(model_, *train_, trainer_settings(settings), circumstances.ranks);
 
   record_.task = task_record(config);
   record_.attention = attention_record(model_.config());
@@ -71,6 +72,7 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
                       .selection = "best validation accuracy, earliest",
                       .order = settings.order};
   record_.environment = environment_record(circumstances.threads, settings.backend, settings.precision);
+  if (circumstances.ranks != nullptr) record_.environment.ranks = circumstances.ranks->count();
   record_.command = circumstances.command;
 }
 
@@ -195,8 +197,7 @@ void TrainingRun::train_step(Progress& progress) {
   progress.update(step, steps, details);
 }
 
-EvaluationResult TrainingRun::evaluate_split(const Classifier& model, const ExampleSource& data, int64_t limit,
-                                             const char* label,
+EvaluationResult TrainingRun::evaluate_split(const Classifier& model, Split split, int64_t limit, const char* label,
                                              const std::function<void(const Prediction&)>& on_prediction) {
   const ProgressMode mode = circumstances_.progress == ProgressMode::kBar ? ProgressMode::kBar : ProgressMode::kNone;
   Progress progress(log_, mode, label, 0.0);
@@ -207,7 +208,16 @@ EvaluationResult TrainingRun::evaluate_split(const Classifier& model, const Exam
   settings.stop = circumstances_.stop;
   settings.on_prediction = on_prediction;
   settings.on_progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
-  EvaluationResult result = evaluate(model, data, settings);
+  settings.ranks = circumstances_.ranks;
+  if (settings.ranks != nullptr) {
+    begin_task(*settings.ranks,
+               {.kind = RankTask::Kind::kEvaluate,
+                .split = static_cast<int32_t>(split),
+                .batch_size = settings.batch_size,
+                .limit = limit},
+               model.parameters());
+  }
+  EvaluationResult result = evaluate(model, split == Split::kTest ? *test_ : *validation_, settings);
   const double seconds = seconds_since(begin);
   counters_.evaluation_seconds += seconds;
   counters_.evaluated_examples += result.examples;
@@ -217,7 +227,8 @@ EvaluationResult TrainingRun::evaluate_split(const Classifier& model, const Exam
 
 void TrainingRun::validate() {
   const int64_t step = counters_.step;
-  const EvaluationResult result = evaluate_split(model_, *validation_, settings_.recipe.eval_examples, "validate");
+  const EvaluationResult result =
+      evaluate_split(model_, Split::kValidation, settings_.recipe.eval_examples, "validate");
   const EvaluationRecord evaluation{.split = "validation",
                                     .step = step,
                                     .loss = result.loss,
@@ -280,7 +291,7 @@ void TrainingRun::test_checkpoint(const Classifier& model, CheckpointMetrics& me
     predictions += dump_json(line) + "\n";
   };
   const EvaluationResult result =
-      evaluate_split(model, *test_, settings_.recipe.test_examples, best ? "test best" : "test last",
+      evaluate_split(model, Split::kTest, settings_.recipe.test_examples, best ? "test best" : "test last",
                      best ? std::function<void(const Prediction&)>(keep) : nullptr);
   if (best) write_file_atomic(folder_.file(kPredictions), predictions);
   metrics.test_accuracy = result.accuracy;

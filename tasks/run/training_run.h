@@ -10,6 +10,7 @@
 
 #include "lib/model/classifier.h"
 #include "lib/training/evaluator.h"
+#include "lib/training/ranks.h"
 #include "lib/training/trainer.h"
 #include "lib/util/files.h"
 #include "lib/util/log.h"
@@ -27,8 +28,11 @@ struct RunCircumstances {
   std::vector<std::string> command;
   int threads = 1;
   ProgressMode progress = ProgressMode::kPlain;
-  std::function<bool()> stop;  // a signal came or the time is up
+  std::function<bool()> stop;    // a signal came or the time is up
+  const Ranks* ranks = nullptr;  // which train together, of which this is rank 0; null: one process
 };
+
+TrainerSettings trainer_settings(const RunSettings& settings);
 
 enum class RunOutcome { kCompleted, kInterrupted, kDiverged };
 
@@ -57,7 +61,8 @@ class TrainingRun {
   void write_norms();
   void test();
   void test_checkpoint(const Classifier& model, CheckpointMetrics& metrics, bool best);
-  EvaluationResult evaluate_split(const Classifier& model, const ExampleSource& data, int64_t limit, const char* label,
+  enum class Split { kValidation, kTest };
+  EvaluationResult evaluate_split(const Classifier& model, Split split, int64_t limit, const char* label,
                                   const std::function<void(const Prediction&)>& on_prediction = {});
   void save();
   void save_record(RunStatus status, const std::string& error = {});

@@ -1,0 +1,99 @@
+#include "lib/training/ranks.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "lib/util/check.h"
+
+#ifdef LRA_MPI
+// The C interface alone: the C++ one is long withdrawn, and another library.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#endif
+
+namespace lra {
+namespace {
+
+// Processes that the launcher has started, by what it tells them: Open MPI, MPICH and others, Slurm's PMI.
+int launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+    if (const char* value = std::getenv(name)) return std::max(1, std::atoi(value));
+  }
+  return 1;
+}
+
+#ifdef LRA_MPI
+int count_of(std::span<const std::byte> data) {
+  check(data.size() <= (size_t{1} << 30), "a message of {} bytes", data.size());
+  return static_cast<int>(data.size());
+}
+#endif
+
+}  // namespace
+
+#ifdef LRA_MPI
+
+Ranks::Ranks() {
+  if (launched_ranks() == 1) return;
+  // Calls come from one thread at a time, which need not be the main one.
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  if (provided < MPI_THREAD_SERIALIZED) throw InputError("MPI: this library can't be used by a program with threads");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &count_);
+}
+
+Ranks::~Ranks() {
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  if (initialised != 0) MPI_Finalize();
+}
+
+void Ranks::abort(int exit_code) const {
+  if (count_ > 1) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+// Errors end all ranks: that is MPI's default.
+void Ranks::broadcast_bytes(std::span<std::byte> data) const {
+  if (count_ > 1) MPI_Bcast(data.data(), count_of(data), MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+void Ranks::send_bytes(std::span<const std::byte> data, int to) const {
+  MPI_Send(data.data(), count_of(data), MPI_BYTE, to, 0, MPI_COMM_WORLD);
+}
+
+void Ranks::receive_bytes(std::span<std::byte> data, int from) const {
+  MPI_Recv(data.data(), count_of(data), MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void Ranks::gather_bytes(std::span<const std::byte> share, std::span<std::byte> all) const {
+  if (count_ == 1) {
+    std::copy(share.begin(), share.end(), all.begin());
+    return;
+  }
+  MPI_Gather(share.data(), count_of(share), MPI_BYTE, all.data(), count_of(share), MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+#else
+
+Ranks::Ranks() {
+  const int count = launched_ranks();
+  if (count > 1) {
+    throw UsageError("started as one of {} ranks, but built without MPI; install libopenmpi-dev and configure anew",
+                     count);
+  }
+}
+Ranks::~Ranks() = default;
+void Ranks::abort(int exit_code) const { std::_Exit(exit_code); }
+void Ranks::broadcast_bytes(std::span<std::byte>) const {}
+void Ranks::send_bytes(std::span<const std::byte>, int) const { check(false, "a message without ranks"); }
+void Ranks::receive_bytes(std::span<std::byte>, int) const { check(false, "a message without ranks"); }
+void Ranks::gather_bytes(std::span<const std::byte> share, std::span<std::byte> all) const {
+  std::copy(share.begin(), share.end(), all.begin());
+}
+
+#endif
+
+}  // namespace lra
