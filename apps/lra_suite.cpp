@@ -10,8 +10,10 @@
 #include "lib/training/threads.h"
 #include "lib/util/build_info.h"
 #include "lib/util/check.h"
+#include "lib/util/cpu.h"
 #include "lib/util/program.h"
 #include "lib/util/signals.h"
+#include "tasks/suite/slurm.h"
 #include "tasks/suite/suite_options.h"
 #include "tasks/suite/suite_run.h"
 
@@ -44,6 +46,11 @@ double time_sample(const RunSettings& settings, const TaskFacts& task, int64_t t
   return seconds / static_cast<double>(recipe.batch_size) * scale;
 }
 
+// That this machine can give to a cell.
+int threads_of_cell(const SuiteOptions& options) {
+  return options.slurm ? std::min(options.threads, default_threads()) : options.threads / options.jobs;
+}
+
 std::filesystem::path program_folder() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -74,8 +81,9 @@ void print_cells(const std::vector<Cell>& cells, const std::vector<CellState>& s
 
 void print_counts(const std::vector<CellState>& states) {
   std::string counts;
-  for (const CellStatus status : {CellStatus::kDone, CellStatus::kRunning, CellStatus::kInterrupted, CellStatus::kToDo,
-                                  CellStatus::kDiverged, CellStatus::kFailed}) {
+  for (const CellStatus status :
+       {CellStatus::kDone, CellStatus::kRunning, CellStatus::kQueued, CellStatus::kInterrupted, CellStatus::kToDo,
+        CellStatus::kDiverged, CellStatus::kFailed}) {
     const auto count =
         std::count_if(states.begin(), states.end(), [&](const CellState& s) { return s.status == status; });
     if (count > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, status_name(status));
@@ -109,6 +117,11 @@ void print_plan(const SuiteOptions& options, const std::vector<Cell>& cells, con
                              left > 0 ? format_duration(seconds) : "-");
   }
   if (all == 0.0) return;
+  if (options.slurm) {
+    std::cout << fmt::format("about {} a task after the other, on {} threads of this machine\n", format_duration(all),
+                             threads_of_cell(options));
+    return;
+  }
   std::cout << fmt::format("about {} on {} thread{}{}\n", format_duration(all / options.jobs), options.threads,
                            options.threads == 1 ? "" : "s",
                            options.jobs == 1
@@ -118,7 +131,7 @@ void print_plan(const SuiteOptions& options, const std::vector<Cell>& cells, con
 }
 
 Estimates estimate(const SuiteOptions& options, const std::vector<Cell>& cells, Log& log) {
-  const int threads = options.threads / options.jobs;
+  const int threads = threads_of_cell(options);
   Progress progress(log, options.progress, "timing a step of each model", 0);
   return {cells,
           [&](const RunSettings& settings, const TaskFacts& task, int64_t tokens) {
@@ -144,6 +157,29 @@ int conclude(const SuiteOptions& options, const SuiteOutcome& outcome, size_t ce
   return outcome.failed.empty() && outcome.left == 0 ? 0 : 1;
 }
 
+// Hands the cells to Slurm that are neither done nor in its queue.
+int submit(const SuiteOptions& options, const std::vector<Cell>& cells, const std::vector<CellState>& states) {
+  std::vector<const Cell*> left;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const CellStatus status = states[i].status;
+    if (status == CellStatus::kToDo || status == CellStatus::kInterrupted || status == CellStatus::kFailed) {
+      left.push_back(&cells[i]);
+    }
+  }
+  if (left.empty()) {
+    std::cout << "nothing to submit: every cell is done or in the queue\n";
+    return 0;
+  }
+  const SlurmJob job = submit_array(left, {.out = options.out,
+                                           .programs = program_folder(),
+                                           .threads = options.threads,
+                                           .at_once = options.jobs,
+                                           .options = options.sbatch});
+  std::cout << fmt::format("job {} of {} tasks; script and output in {}; --status says how far it is\n", job.id,
+                           left.size(), job.folder.string());
+  return 0;
+}
+
 int run(int argc, char** argv) {
   install_signal_handlers();
   const SuiteOptions options = parse_suite_options(argc, argv);
@@ -160,6 +196,7 @@ int run(int argc, char** argv) {
   std::vector<CellState> states;
   states.reserve(cells.size());
   for (const Cell& cell : cells) states.push_back(cell_state(cell));
+  add_queue(options.out, cells, states);
   if (options.status) {
     print_cells(cells, states, nullptr);
     print_counts(states);
@@ -184,6 +221,7 @@ int run(int argc, char** argv) {
     print_cells(cells, states, &estimates);
     return 0;
   }
+  if (options.slurm) return submit(options, cells, states);
   StopSignals signals;
   const SuiteOutcome outcome = run_cells(cells, estimates,
                                          {.programs = program_folder(),

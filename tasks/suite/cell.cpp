@@ -171,6 +171,7 @@ void locate_data(const std::vector<Cell>& cells) {
 const char* status_name(CellStatus status) {
   switch (status) {
     case CellStatus::kToDo: return "to do";
+    case CellStatus::kQueued: return "queued";
     case CellStatus::kRunning: return "running";
     case CellStatus::kInterrupted: return "interrupted";
     case CellStatus::kDone: return "done";

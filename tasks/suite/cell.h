@@ -45,7 +45,7 @@ void check_folders(const std::vector<Cell>& cells);
 // Finds the data of every task in the cells: UsageError or InputError naming the task whose data is missing.
 void locate_data(const std::vector<Cell>& cells);
 
-enum class CellStatus { kToDo, kRunning, kInterrupted, kDone, kDiverged, kFailed };
+enum class CellStatus { kToDo, kQueued, kRunning, kInterrupted, kDone, kDiverged, kFailed };
 const char* status_name(CellStatus status);  // "to do", "running", …
 
 // What a cell's run folder says.

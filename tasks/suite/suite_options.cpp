@@ -14,6 +14,8 @@ namespace lra {
 
 namespace {
 
+constexpr int kSlurmThreads = 8;
+
 constexpr const char* kExamples = R"(
 Any other option (--steps, --norms, --limit-eval, --set KEY=VALUE …) goes to the training programs of all cells;
 lra-listops --help lists them.
@@ -31,6 +33,8 @@ Examples:
       --seeds 0-4 --jobs 4 --out runs/cubic
     lra-suite --tasks text,image --data ~/lra-data --attention softmax --attention polynomial:power=3,scale=16 \
       --seeds 0-4 --out runs/cubic --status
+  The same on a cluster:
+    lra-suite --grid paper-powers --data /shared/lra-data --launcher slurm --threads 16 --sbatch '--time=12:00:00'
 )";
 
 cxxopts::Options option_table() {
@@ -51,10 +55,15 @@ cxxopts::Options option_table() {
       text(), "NAME|FILE")("data", "folder under which the data of all tasks is looked for; or of one task; repeatable",
                            text(), "ROOT|TASK=PATH");
   table.add_options("Run")("out", "folder of the run folders", text()->default_value(kRunsFolder), "DIR")(
-      "jobs", "cells at a time, which share the threads", text()->default_value("1"), "N")(
+      "jobs", "cells at a time, which share the threads (default: 1; with slurm as many as it gives)", text(), "N")(
       "threads",
-      fmt::format("of all jobs together (default: as many as this process may use, here {})", default_threads()),
-      text(), "N")("progress", "auto, bar, plain or none", text()->default_value("auto"), "WORD")(
+      fmt::format("of all jobs together (default: as many as this process may use, here {}); with slurm of each cell "
+                  "(default: {})",
+                  default_threads(), kSlurmThreads),
+      text(), "N")("launcher", "local, or slurm: submit the cells as a job array, which resumes and requeues",
+                   text()->default_value("local"),
+                   "WORD")("sbatch", "options for sbatch, such as '--partition=cpu --time=8:00:00'", text(), "WORDS")(
+      "progress", "auto, bar, plain or none", text()->default_value("auto"), "WORD")(
       "dry-run", "print the plan with every cell and its time, and stop")(
       "status", "print what the cells' folders say, whoever runs them, and stop");
   table.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
@@ -128,12 +137,18 @@ SuiteOptions parse_suite_options(int argc, const char* const* argv) {
 
   options.out = result["out"].as<std::string>();
   if (options.out.empty()) throw UsageError("--out: the value is empty");
-  options.jobs = parse_count("--jobs", result["jobs"].as<std::string>(), 4096);
-  options.threads = default_threads();
+  const std::string launcher = result["launcher"].as<std::string>();
+  if (launcher != "local" && launcher != "slurm") throw UsageError("--launcher {}: want local or slurm", launcher);
+  options.slurm = launcher == "slurm";
+  options.jobs = options.slurm ? 0 : 1;
+  if (const auto* jobs = given("jobs")) options.jobs = parse_count("--jobs", *jobs, 4096);
+  options.threads = options.slurm ? kSlurmThreads : default_threads();
   if (const auto* threads = given("threads")) options.threads = parse_count("--threads", *threads, 4096);
-  if (options.jobs > options.threads) {
+  if (!options.slurm && options.jobs > options.threads) {
     throw UsageError("--jobs {}: more than the {} threads there are", options.jobs, options.threads);
   }
+  if (const auto* words = given("sbatch")) options.sbatch = *words;
+  if (!options.slurm && !options.sbatch.empty()) throw UsageError("--sbatch: only with --launcher slurm");
   options.progress = progress_mode(result["progress"].as<std::string>());
   options.dry_run = result.count("dry-run") > 0;
   options.status = result.count("status") > 0;

@@ -16,6 +16,8 @@ struct SuiteOptions {
   SuiteData data;
   std::filesystem::path out;
   int jobs = 1, threads = 1;  // threads: of all jobs together
+  bool slurm = false;         // jobs: tasks at a time, 0 as many as Slurm gives; threads: of each
+  std::string sbatch;         // options for it
   ProgressMode progress = ProgressMode::kPlain;
   bool dry_run = false, status = false, help = false, version = false;
 };
