@@ -52,7 +52,7 @@ stage_release() {
   cmake --build --preset release
 }
 
-# Commit to compare with: where this branch left the main one; on the main branch itself the last one older than half a day.
+# Commit to compare with: where this branch left the main one; on the main branch itself the last one older than six hours.
 # Nothing: the history does not reach that far, and every file counts as changed.
 merge_base() {
   local head main base
@@ -66,7 +66,7 @@ merge_base() {
       fi
     fi
   done
-  repo rev-list -1 --before='12 hours ago' HEAD
+  repo rev-list -1 --before='6 hours ago' HEAD
 }
 
 # Sources to look at: the changed ones, and for a changed header those that include it.
