@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -135,7 +136,12 @@ Estimates estimate(const SuiteOptions& options, const std::vector<Cell>& cells, 
   Progress progress(log, options.progress, "timing a step of each model", 0);
   return {cells,
           [&](const RunSettings& settings, const TaskFacts& task, int64_t tokens) {
-            return time_sample(settings, task, tokens, threads);
+            try {
+              return time_sample(settings, task, tokens, threads);
+            } catch (const Error&) {
+              if (!options.slurm) throw;
+              return std::numeric_limits<double>::quiet_NaN();  // the nodes may have what this machine lacks
+            }
           },
           [&](size_t done) { progress.update(static_cast<int64_t>(done), static_cast<int64_t>(cells.size())); }};
 }
@@ -196,8 +202,12 @@ int run(int argc, char** argv) {
   std::vector<CellState> states;
   states.reserve(cells.size());
   for (const Cell& cell : cells) states.push_back(cell_state(cell));
-  add_queue(options.out, cells, states);
   if (options.status) {
+    try {
+      add_queue(options.out, cells, states);
+    } catch (const InputError& error) {
+      std::cerr << "lra-suite: " << error.what() << "\n";  // what the folders say is worth to be seen
+    }
     print_cells(cells, states, nullptr);
     print_counts(states);
     return 0;
@@ -221,7 +231,10 @@ int run(int argc, char** argv) {
     print_cells(cells, states, &estimates);
     return 0;
   }
-  if (options.slurm) return submit(options, cells, states);
+  if (options.slurm) {
+    add_queue(options.out, cells, states);
+    return submit(options, cells, states);
+  }
   StopSignals signals;
   const SuiteOutcome outcome = run_cells(cells, estimates,
                                          {.programs = program_folder(),

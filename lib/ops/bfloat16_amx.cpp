@@ -37,8 +37,8 @@ struct alignas(64) TileShapes {
 
 // The registers, whose numbers the intrinsics want as literals: 0 and 1 results; 2 A, 3 and 4 B in whole steps along
 // the inner index; 5 A, 6 and 7 B with its last pairs.
-// GCC's intrinsics do not say that they read memory: whatever they are to find there is written before this.
-void finish_writes() { asm volatile("" ::: "memory"); }
+// GCC's intrinsics do not say that they read memory: what they are to find at `from` is written before this.
+void finish_writes(const void* from) { asm volatile("" ::"r"(from) : "memory"); }
 
 void configure(int64_t rows, int64_t last_pairs) {
   TileShapes shapes;
@@ -48,7 +48,7 @@ void configure(int64_t rows, int64_t last_pairs) {
     shapes.set(5, rows, last_pairs);
     for (const int tile : {6, 7}) shapes.set(tile, last_pairs, kSide);
   }
-  finish_writes();
+  finish_writes(&shapes);
   _tile_loadconfig(&shapes);
 }
 
@@ -63,7 +63,7 @@ class LeftRows {
     }
     data_ = memory, stride_ = (pairs + kSide - 1) / kSide * kSide;
     for (int64_t p = 0; p < pairs; p += kSide) transpose(a, p, std::min(kSide, pairs - p), row, rows, memory + p);
-    finish_writes();
+    finish_writes(memory);
   }
   const Bfloat16Pair* at(int64_t pair) const { return data_ + pair; }
   int64_t step() const { return 4 * stride_; }  // bytes

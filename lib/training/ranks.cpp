@@ -1,5 +1,6 @@
 #include "lib/training/ranks.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -15,12 +16,15 @@
 namespace lra {
 namespace {
 
-// Processes that the launcher has started, by what it tells them: Open MPI, MPICH and others, Slurm's PMI.
+int number_in(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? 0 : std::atoi(value);
+}
+
+// Processes that the launcher has started, by what it tells them: Open MPI, MPICH and others, Slurm's PMI. 0: nothing
+// is known.
 int launched_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
-    if (const char* value = std::getenv(name)) return std::max(1, std::atoi(value));
-  }
-  return 1;
+  return std::max({number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"), number_in("MPI_LOCALNRANKS")});
 }
 
 #ifdef LRA_MPI
@@ -32,16 +36,28 @@ int count_of(std::span<const std::byte> data) {
 
 }  // namespace
 
+int Ranks::on_this_machine() {
+  return std::max({1, number_in("OMPI_COMM_WORLD_LOCAL_SIZE"), number_in("MPI_LOCALNRANKS")});
+}
+
 #ifdef LRA_MPI
 
 Ranks::Ranks() {
-  if (launched_ranks() == 1) return;
+  const int launched = launched_ranks();
+  // PMIx, as srun has it, does not say how many there are.
+  if (launched <= 1 && std::getenv("PMIX_RANK") == nullptr) return;
   // Calls come from one thread at a time, which need not be the main one.
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
   if (provided < MPI_THREAD_SERIALIZED) throw InputError("MPI: this library can't be used by a program with threads");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &count_);
+  if (launched > 1 && count_ != launched) {
+    throw UsageError(
+        "started as one of {} processes, of which this program's MPI sees {}: want the launcher of the MPI "
+        "that it was built with",
+        launched, count_);
+  }
 }
 
 Ranks::~Ranks() {

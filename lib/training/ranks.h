@@ -17,6 +17,9 @@ class Ranks {
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
+  // Ranks on this machine, as far as the launcher says; at least 1.
+  static int on_this_machine();
+
   int rank() const { return rank_; }
   int count() const { return count_; }
   bool leads() const { return rank_ == 0; }

@@ -41,8 +41,8 @@ void check_ranks(int64_t batch_size, int ranks);
 
 class Trainer {
  public:
-  // Runs on the TBB arena of the caller (see threads.h). model, data and ranks must outlive it. ranks: which share every
-  // batch in equal parts (check_ranks), null: this process has all.
+  // Runs on the TBB arena of the caller (see threads.h). model, data and ranks must outlive it. ranks: which share
+  // every batch in equal parts (check_ranks), null: this process has all.
   Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks = nullptr);
   ~Trainer();
 

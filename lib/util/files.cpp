@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "lib/util/check.h"
@@ -168,9 +170,14 @@ void LineWriter::write(std::string_view line) {
 FileLock::FileLock(const std::filesystem::path& path, const std::string& what) {
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw InputError("cannot write {}: {}", path.string(), reason(errno));
-  while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  constexpr int kTries = 20;
+  for (int tries = 1; ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0; ++tries) {
     if (errno == EINTR) continue;
     const int error = errno;
+    if (error == EWOULDBLOCK && tries < kTries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
     close_quietly(descriptor_);
     if (error == EWOULDBLOCK) throw UsageError("{} is in use by another process (it holds {})", what, path.string());
     throw InputError("cannot lock {}: {}", path.string(), reason(error));

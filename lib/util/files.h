@@ -34,7 +34,8 @@ class LineWriter {
   std::filesystem::path path_;
 };
 
-// An exclusive lock that dies with the process (flock). Throws UsageError when another process holds it.
+// An exclusive lock that dies with the process (flock). Throws UsageError when another process holds it, and still does
+// a moment later: some only look whether it is held.
 class FileLock {
  public:
   FileLock() = default;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <thread>
 
@@ -16,8 +17,13 @@ namespace {
 std::atomic<bool> g_graceful = false;
 std::atomic<int> g_raised = 0;
 
+// Called on one thread.
 void on_stop_signal(int signal) {
+  using Clock = std::chrono::steady_clock;
+  static Clock::time_point first;
+  if (g_graceful && g_raised == SIGTERM && signal == SIGTERM && Clock::now() - first < std::chrono::seconds(2)) return;
   if (!g_graceful || g_raised != 0) _exit(kInterruptedExitCode);
+  first = Clock::now();
   g_raised = signal;
 }
 

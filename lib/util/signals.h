@@ -1,6 +1,7 @@
 // SIGINT and SIGTERM. While a StopSignals lives, the first one only raises a flag, so that work in progress can be
-// saved; a second one ends the process at once. Outside of it either ends the process at once. Exit code 130 in each
-// case. Call install_signal_handlers before the program has started a thread.
+// saved; a second one ends the process at once (a second SIGTERM within two seconds of the first counts as the same:
+// schedulers send one to a script, which passes it on, and one to its programs). Outside of it either ends the process
+// at once. Exit code 130 in each case. Call install_signal_handlers before the program has started a thread.
 #pragma once
 
 namespace lra {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "lib/attention/registry.h"
 #include "lib/training/follow.h"
@@ -54,6 +55,13 @@ void print_summary(const Record& record, const std::filesystem::path& folder) {
   std::cout << "  record  " << (folder / kRecordFile).string() << "\n";
 }
 
+// Cores that this process may use, shared with the other ranks here unless the launcher has already done so.
+int threads_of_rank() {
+  const int threads = default_threads();
+  const bool bound = threads < static_cast<int>(std::thread::hardware_concurrency());
+  return bound ? threads : std::max(1, threads / Ranks::on_this_machine());
+}
+
 // The first message from rank 0.
 struct RankStart {
   int64_t settings_size = 0;  // bytes of JSON that follow; 0: rank 0 ends, and so do the others
@@ -66,7 +74,7 @@ class TaskProgram {
       : program_(std::move(program)), task_(task), line_(std::move(line)), ranks_(ranks) {
     const RunOptions& options = line_.options;
     circumstances_.command = line_.words;
-    circumstances_.threads = static_cast<int>(options.threads > 0 ? options.threads : default_threads());
+    circumstances_.threads = static_cast<int>(options.threads > 0 ? options.threads : threads_of_rank());
     circumstances_.progress = progress_mode(options.progress);
     if (!options.max_time.empty()) {
       deadline_ = std::chrono::steady_clock::now() +
@@ -84,8 +92,14 @@ class TaskProgram {
       return code;
     } catch (const std::exception& error) {
       log_.file_line(program_ + ": " + error.what());
-      release_ranks();
-      throw;
+      if (!ranks_at_work_) {
+        release_ranks();
+        throw;
+      }
+      // The others wait for a part of the work that was under way.
+      std::cerr << one_line(fmt::format("{}: {}", program_, error.what())) << std::endl;
+      const auto* own = dynamic_cast<const Error*>(&error);
+      ranks_.abort(own != nullptr ? own->exit_code() : 1);
     }
   }
 
@@ -198,7 +212,6 @@ class TaskProgram {
     if (!folder && std::filesystem::exists(path)) folder.emplace(path, use);
     const DataPlace place = locate(settings);
     if (!folder) folder.emplace(path, use);
-    start_ranks(settings);
     const TaskData data = task_.read(place, data_request(settings), log_, circumstances_.progress);
     for (const DataSplit* split : {data.train.get(), data.validation.get(), data.test.get()}) {
       if (split->size() == 0) {
@@ -241,6 +254,7 @@ class TaskProgram {
         "{}: {}, recipe {}, seed {}, {} steps, {} threads{}, into {}", settings.task, settings.attention,
         settings.recipe.name, settings.seed, settings.recipe.steps, circumstances_.threads,
         ranks_.count() > 1 ? fmt::format(" in each of {} processes", ranks_.count()) : "", folder.path().string()));
+    start_ranks(settings);
     Threads threads(circumstances_.threads);
     StopSignals signals;
     circumstances_.stop = [&] { return signals.raised() || time_is_up(); };
@@ -249,7 +263,9 @@ class TaskProgram {
     try {
       threads.run([&] {
         resuming ? run.resume() : run.start();
+        ranks_at_work_ = ranks_.count() > 1;
         outcome = run.run();
+        ranks_at_work_ = false;
       });
     } catch (const std::exception& error) {
       run.record_failure(error.what());
@@ -273,7 +289,7 @@ class TaskProgram {
   const CommandLine line_;
   Log log_;
   const Ranks& ranks_;
-  bool ranks_started_ = false;
+  bool ranks_started_ = false, ranks_at_work_ = false;
   RunCircumstances circumstances_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
 };

@@ -12,7 +12,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kLockFile = ".lock";
 constexpr const char* kStateFormat = "lra-state/1";
 
 fs::path with(const fs::path& path, const char* suffix) { return path.string() + suffix; }
@@ -20,6 +19,14 @@ fs::path with(const fs::path& path, const char* suffix) { return path.string() +
 bool has_hash(const fs::path& path, const std::string& hash) {
   std::error_code error;
   return fs::is_regular_file(path, error) && hex64(hash_bytes(read_file(path))) == hash;
+}
+
+bool failed_to_begin(const fs::path& record) {
+  try {
+    return read_json(record).at("status") == "failed";
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void rename_file(const fs::path& from, const fs::path& to) {
@@ -50,7 +57,7 @@ RunFolder::RunFolder(fs::path path, Use use) : path_(std::move(path)) {
         "folder",
         path_.string());
   }
-  if (use == Use::kResume && !has_state && has_record) {
+  if (use == Use::kResume && !has_state && has_record && !failed_to_begin(path_ / kRecordFile)) {
     throw UsageError("--resume: {} holds a record but no training run (no {})", path_.string(), kStateFile);
   }
   if (use == Use::kResume && has_state) recover();

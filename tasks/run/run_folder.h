@@ -31,9 +31,11 @@ class RunFolder {
   enum class Use { kNew, kForce, kResume };
 
   // Creates the folder and locks it. UsageError when another process has it, when it holds a run and `use` is kNew, or
-  // when kResume finds a record but no run; InputError when it can't be written, or when a checkpoint file is damaged.
+  // when kResume finds a record but no run (but for the record of a run that failed before it began); InputError when
+  // it can't be written, or when a checkpoint file is damaged.
   RunFolder(std::filesystem::path path, Use use);
 
+  static constexpr const char* kLockFile = ".lock";
   // Of a folder that exists, without looking into it.
   static FileLock lock(const std::filesystem::path& path);
 

@@ -117,7 +117,7 @@ RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, cons
   for (const std::string& name : line.given) {
     if (!has_field<RunSettings>(name)) continue;
     const std::string given = get_field(now, name), had = get_field(saved, name);
-    if (kMayChange.contains(name)) {
+    if (may_change(name)) {
       set_field(saved, name, name, given);
     } else if (given != had) {
       std::string option = name;
@@ -128,6 +128,8 @@ RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, cons
   check_recipe_agrees(task, line, saved, folder);
   return saved;
 }
+
+bool may_change(const std::string& name) { return kMayChange.contains(name); }
 
 Json settings_to_json(const RunSettings& settings) {
   Json json = fields_to_json(settings);

@@ -70,6 +70,9 @@ RunSettings resolve_settings(const TaskFacts& task, const CommandLine& line, std
 RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, const Json& saved,
                             const std::filesystem::path& folder);
 
+// Whether a setting may be another one on resume: it has no part in what the run computes.
+bool may_change(const std::string& name);
+
 Json settings_to_json(const RunSettings& settings);
 // Of settings_to_json; InputError with `where`.
 RunSettings settings_from_json(const TaskFacts& task, const Json& json, const std::string& where);

@@ -53,36 +53,71 @@ void append(std::vector<std::string>& words, const std::vector<std::string>& mor
   words.insert(words.end(), more.begin(), more.end());
 }
 
-Cell make_cell(const Grid& grid, const TaskFacts& facts, const std::string& attention, int64_t seed,
-               const std::string& sweep_value, const SuiteData& data, const fs::path& out,
-               std::vector<std::string>& notes) {
-  Cell cell;
-  cell.task = facts.name;
-  cell.attention = attention;
-  cell.seed = seed;
-  if (!grid.sweep_option.empty()) cell.sweep = grid.sweep_option + "=" + sweep_value;
-  std::vector<std::string> own;
-  const auto task_options = grid.task_options.find(facts.name);
-  if (task_options != grid.task_options.end()) append(own, task_options->second);
-  if (!cell.sweep.empty()) own.push_back("--" + cell.sweep);
-  append(own, grid.options);
-  refuse_cell_options(parse(facts, own));
-  std::vector<std::string> words{"--attention", attention, "--recipe", grid.recipe, "--seed", std::to_string(seed)};
-  if (const auto path = data.of(facts.name)) append(words, {"--data", *path});
-  append(words, own);
-  cell.line = parse(facts, words);
-  cell.settings = resolve_settings(facts, cell.line, notes);
-  cell.folder = run_folder(cell.sweep.empty() ? out : out / cell.sweep, facts, cell.line);
-  return cell;
-}
+// What is common to the cells of a grid.
+struct CellMaker {
+  const Grid& grid;
+  const SuiteData& data;
+  const fs::path& out;
 
-// Whether another process runs the cell; looks without taking the lock for longer than that.
-bool taken(const fs::path& folder) {
-  const int descriptor = ::open((folder / kCellLockFile).c_str(), O_RDONLY | O_CLOEXEC);
+  Cell make(const TaskFacts& facts, const Grid::Value* value, const std::string& attention, int64_t seed,
+            std::vector<std::string>& notes) const {
+    Cell cell;
+    cell.task = facts.name;
+    cell.attention = attention;
+    cell.seed = seed;
+    std::vector<std::string> own = grid.options;
+    const auto task_options = grid.task_options.find(facts.name);
+    if (task_options != grid.task_options.end()) append(own, task_options->second);
+    if (value != nullptr) {
+      cell.sweep = grid.sweep_option + "=" + value->text;
+      own.push_back(value->word);
+      refuse_swept(parse(facts, grid.words));
+    }
+    append(own, grid.words);
+    refuse_cell_options(parse(facts, own));
+    std::vector<std::string> words{"--attention", attention, "--recipe", grid.recipe, "--seed", std::to_string(seed)};
+    if (const auto path = data.of(facts.name)) append(words, {"--data", *path});
+    append(words, own);
+    cell.line = parse(facts, words);
+    cell.settings = resolve_settings(facts, cell.line, notes);
+    cell.folder = run_folder(cell.sweep.empty() ? out : out / cell.sweep, facts, cell.line);
+    return cell;
+  }
+
+ private:
+  // A word of the command line would give all values of the sweep the same option.
+  void refuse_swept(const CommandLine& line) const {
+    const std::string key = field_key(grid.sweep_option);
+    const bool changed = std::any_of(line.changes.begin(), line.changes.end(),
+                                     [&](const RecipeChange& change) { return change.key == key; });
+    if (changed || line.has(key)) throw UsageError("--{}: the grid {} sweeps it", grid.sweep_option, grid.name);
+  }
+};
+
+// Whether another process has the lock; looks without taking it for longer than that.
+bool held(const fs::path& lock) {
+  const int descriptor = ::open(lock.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return false;
   const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   ::close(descriptor);
   return held;
+}
+
+// The first field in which the two differ, as "steps: 100 here, 200 there"; "" where they are one run.
+std::string difference(const RunSettings& here, const RunSettings& there) {
+  const auto differs = [](const std::string& name, const std::string& a, const std::string& b) {
+    return fmt::format("{} is {} here and {} there", name, a.empty() ? "not given" : a, b.empty() ? "not given" : b);
+  };
+  for (const std::string& name : field_names<Recipe>()) {
+    const std::string a = get_field(here.recipe, name), b = get_field(there.recipe, name);
+    if (a != b) return differs(name, a, b);
+  }
+  for (const std::string& name : field_names<RunSettings>()) {
+    if (may_change(name)) continue;
+    const std::string a = get_field(here, name), b = get_field(there, name);
+    if (a != b) return differs(name, a, b);
+  }
+  return {};
 }
 
 }  // namespace
@@ -103,16 +138,19 @@ std::vector<Cell> make_cells(const Grid& grid, const SuiteData& data, const fs::
       throw UsageError("--data {}={}: the grid has no task {}", task, path, task);
     }
   }
-  const std::vector<std::string> sweep = grid.sweep_option.empty() ? std::vector<std::string>{""} : grid.sweep_values;
+  const CellMaker maker{grid, data, out};
+  std::vector<const Grid::Value*> sweep;
+  for (const Grid::Value& value : grid.sweep_values) sweep.push_back(&value);
+  if (sweep.empty()) sweep.push_back(nullptr);
   std::vector<Cell> cells;
   for (const int64_t seed : grid.seeds) {
     for (const std::string& name : grid.tasks) {
       const std::unique_ptr<Task> task = make_task("--tasks", name);
-      for (const std::string& value : sweep) {
+      for (const Grid::Value* value : sweep) {
         for (const std::string& attention : grid.attentions) {
           std::vector<std::string> said;
           try {
-            cells.push_back(make_cell(grid, task->facts(), attention, seed, value, data, out, said));
+            cells.push_back(maker.make(task->facts(), value, attention, seed, said));
           } catch (const UsageError& error) {
             throw UsageError("{} {}: {}", name, attention, error.what());
           }
@@ -132,18 +170,18 @@ void check_folders(const std::vector<Cell>& cells) {
     const fs::path path = cell.folder / kStateFile;
     std::error_code unknown;
     if (!fs::exists(path, unknown)) continue;
-    const Json json = read_json(path);
-    if (!json.is_object() || !json.contains("state") || !json["state"].is_object() ||
-        !json["state"].contains("settings")) {
-      continue;  // the program says what is wrong with it
-    }
-    const std::unique_ptr<Task> task = make_task("--tasks", cell.task);
+    RunSettings saved;
     try {
-      resume_settings(task->facts(), cell.line, json["state"]["settings"], cell.folder);
-    } catch (const UsageError& error) {
-      throw UsageError("{}: {}", cell.label(), error.what());
-    } catch (const InputError&) {
-      continue;
+      const Json json = read_json(path);
+      saved =
+          settings_from_json(make_task("--tasks", cell.task)->facts(), json.at("state").at("settings"), path.string());
+    } catch (const std::exception&) {
+      continue;  // the program says what is wrong with it, and the rest still runs
+    }
+    const std::string differs = difference(cell.settings, saved);
+    if (!differs.empty()) {
+      throw UsageError("{}: {}, in the run that {} holds; want the same settings or another --out", cell.label(),
+                       differs, cell.folder.string());
     }
   }
 }
@@ -197,21 +235,28 @@ int64_t logged_step(const fs::path& folder) {
   return step;
 }
 
+bool cell_taken(const Cell& cell) {
+  return held(cell.folder / kCellLockFile) || held(cell.folder / RunFolder::kLockFile);
+}
+
 CellState cell_state(const Cell& cell) {
+  const bool taken = cell_taken(cell);
+  CellState state = recorded_state(cell);
+  if (taken) state.status = CellStatus::kRunning;
+  return state;
+}
+
+CellState recorded_state(const Cell& cell) {
   CellState state;
-  const bool running = taken(cell.folder);
   std::error_code unknown;
   const fs::path path = cell.folder / kRecordFile;
-  if (!fs::exists(path, unknown)) {
-    state.status = running ? CellStatus::kRunning : CellStatus::kToDo;
-    return state;
-  }
+  if (!fs::exists(path, unknown)) return state;
   state.step = logged_step(cell.folder);
   Record record;
   try {
     record = read_record(path);
   } catch (const std::exception& error) {
-    state.status = running ? CellStatus::kRunning : CellStatus::kFailed;
+    state.status = CellStatus::kFailed;
     state.error = one_line(error.what());
     return state;
   }
@@ -225,7 +270,6 @@ CellState cell_state(const Cell& cell) {
     case RunStatus::kRunning:
     case RunStatus::kInterrupted: state.status = CellStatus::kInterrupted; break;
   }
-  if (running) state.status = CellStatus::kRunning;
   return state;
 }
 

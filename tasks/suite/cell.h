@@ -48,7 +48,6 @@ void locate_data(const std::vector<Cell>& cells);
 enum class CellStatus { kToDo, kQueued, kRunning, kInterrupted, kDone, kDiverged, kFailed };
 const char* status_name(CellStatus status);  // "to do", "running", …
 
-// What a cell's run folder says.
 struct CellState {
   CellStatus status = CellStatus::kToDo;
   int64_t step = 0;  // of the last line in metrics.jsonl
@@ -56,7 +55,12 @@ struct CellState {
   double seconds = 0.0;  // of training and evaluation
   std::string error;     // of a failed or diverged run, one line
 };
+// What the cell's run folder says: running where a process holds one of its locks.
 CellState cell_state(const Cell& cell);
+// What its record says, whoever has the folder.
+CellState recorded_state(const Cell& cell);
+// Whether a process, of a suite or not, has the cell.
+bool cell_taken(const Cell& cell);
 
 // The last training step that the run has logged; 0: none.
 int64_t logged_step(const std::filesystem::path& folder);

@@ -23,9 +23,12 @@ namespace {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);  // it died before the line above
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Until the program asks for them: what stops it before that is not lost, and it ends as one that was interrupted.
+  sigset_t stops;
+  sigemptyset(&stops);
+  sigaddset(&stops, SIGINT);
+  sigaddset(&stops, SIGTERM);
+  sigprocmask(SIG_SETMASK, &stops, nullptr);
   const int nothing = ::open("/dev/null", O_RDWR);
   dup2(nothing, STDIN_FILENO);
   dup2(nothing, STDOUT_FILENO);
@@ -84,7 +87,7 @@ CellProcess::~CellProcess() {
 bool CellProcess::running() {
   if (pid_ < 0) return false;
   const pid_t ended = waitpid(pid_, &status_, WNOHANG);
-  if (ended == pid_) pid_ = -1;
+  if (ended == pid_ || (ended < 0 && errno == ECHILD)) pid_ = -1;
   return pid_ >= 0;
 }
 

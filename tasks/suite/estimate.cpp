@@ -55,22 +55,27 @@ double sample_count(const RunSettings& s) {
 }
 
 std::string key(const Cell& cell) {
-  return fmt::format("{} {} {}", cell.task, cell.attention, typical_tokens(cell.settings));
+  return fmt::format("{} {} {} {}", cell.task, cell.sweep, cell.attention, typical_tokens(cell.settings));
 }
 
 }  // namespace
 
 Estimates::Estimates(const std::vector<Cell>& cells, const StepTimer& timer,
                      const std::function<void(size_t done)>& progress) {
+  std::vector<CellState> states;
+  states.reserve(cells.size());
   for (size_t i = 0; i < cells.size(); ++i) {
     progress(i);
     const Cell& cell = cells[i];
+    states.push_back(recorded_state(cell));
+    if (states[i].status == CellStatus::kDone || states[i].status == CellStatus::kDiverged) continue;
     double& seconds = per_sample_[key(cell)];
     if (seconds == 0.0) {
       seconds = timer(cell.settings, make_task("--tasks", cell.task)->facts(), typical_tokens(cell.settings));
     }
-    const CellState state = cell_state(cell);
-    if (state.status == CellStatus::kDone && state.seconds > 0) learn(cell, state.seconds);
+  }
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (states[i].status == CellStatus::kDone && states[i].seconds > 0) learn(cells[i], states[i].seconds);
   }
 }
 
@@ -85,6 +90,7 @@ double Estimates::seconds(const Cell& cell) const {
 }
 
 void Estimates::learn(const Cell& cell, double seconds) {
+  if (!per_sample_.contains(key(cell))) return;  // a model that was not timed
   Taken& taken = taken_[cell.task];
   taken.estimated += uncorrected(cell);
   taken.real += seconds;

@@ -16,7 +16,7 @@ using StepTimer = std::function<double(const RunSettings& settings, const TaskFa
 
 class Estimates {
  public:
-  // Times each attention of each task once, and learns from the cells that are done.
+  // Times each model that cells are left of, once, and learns from those that are done.
   Estimates(const std::vector<Cell>& cells, const StepTimer& timer, const std::function<void(size_t done)>& progress);
 
   double seconds(const Cell& cell) const;

@@ -53,6 +53,7 @@ std::string value_text(const Json& json, const std::string& where) {
 std::string option_word(const std::string& key, const Json& value, const std::string& where) {
   std::string name = field_key(key);
   std::replace(name.begin(), name.end(), '_', '-');
+  if (key == "set") return "--set=" + text_of(value, where + ": " + key);
   if (has_field<RunOptions>(key)) return "--" + name + "=" + value_text(value, where + ": " + key);
   if (has_field<Recipe>(key)) return "--set=" + field_key(key) + "=" + value_text(value, where + ": " + key);
   std::vector<std::string> known = field_names<RunOptions>();
@@ -72,10 +73,8 @@ void read_sweep(Grid& grid, const Json& json, const std::string& where) {
     throw UsageError("{}: want {{\"option\": [value, …]}}, one option", where);
   }
   const std::string key = json.begin().key();
-  const std::string at = fmt::format("{}: {}", where, key);
   for (const Json& value : json.begin().value()) {
-    grid.sweep_values.push_back(value_text(value, at));
-    option_word(key, value, where);  // the option exists
+    grid.sweep_values.push_back({value_text(value, where + ": " + key), option_word(key, value, where)});
   }
   grid.sweep_option = field_key(key);
   std::replace(grid.sweep_option.begin(), grid.sweep_option.end(), '_', '-');

@@ -5,7 +5,8 @@
 //    "recipe": "quick", "options": {"norms": true, "steps": 100}, "task_options": {"text": {"max_length": 512}},
 //    "sweep": {"max_length": [256, 512]}}
 //
-// Only tasks and attentions are required. Options are those of the task programs and fields of the recipe.
+// Only tasks and attentions are required. Options are those of the task programs and fields of the recipe; where a name
+// is both ("init") it is the option's, and "set": "init=lra" changes the field.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,16 @@ struct Grid {
   std::vector<std::string> tasks, attentions;  // attentions: canonical specs
   std::vector<int64_t> seeds = {0};
   std::string recipe = "nystromformer";
-  std::vector<std::string> options;  // words of a command line, for every cell: "--steps=100"
+  // Words of a command line ("--steps=100"), the later ones win: for every cell, for those of a task, for those of a
+  // value that is swept, and of the suite's own command line.
+  std::vector<std::string> options;
   std::map<std::string, std::vector<std::string>> task_options;
   std::string sweep_option;  // "max-length"; "" where nothing is swept
-  std::vector<std::string> sweep_values;
+  struct Value {
+    std::string text, word;
+  };
+  std::vector<Value> sweep_values;
+  std::vector<std::string> words;
 };
 
 std::vector<std::string> grid_names();  // that are built in

@@ -34,11 +34,12 @@ std::string quoted(const std::string& word) {
 std::string cell_line(const Cell& cell, const SlurmSettings& settings) {
   std::vector<std::string> words{(settings.programs / ("lra-" + cell.task)).string()};
   words.insert(words.end(), cell.line.words.begin() + 1, cell.line.words.end());
-  const fs::path folder = fs::absolute(cell.folder);
-  const bool fresh = !fs::exists(folder / kStateFile) && fs::exists(folder / kRecordFile);
-  words.insert(words.end(), {"--out", folder.string(), "--progress", "none", fresh ? "--force" : "--resume"});
+  words.insert(words.end(), {"--out", fs::absolute(cell.folder).string(), "--progress", "none", "--resume"});
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
+  for (const std::string& word : words) {
+    if (word.find('\n') != std::string::npos) throw UsageError("--launcher slurm: {}: a line break", shown(word));
+    line += (line.empty() ? "" : " ") + quoted(word);
+  }
   return line;
 }
 
@@ -51,12 +52,14 @@ std::string script(size_t cells, const fs::path& folder, const SlurmSettings& se
 #SBATCH --open-mode=append
 #SBATCH --requeue
 #SBATCH --signal=B:TERM@120
-# Made by lra-suite: task number i trains cell i of cells.txt. Ended by SIGTERM it saves and goes back into the queue.
+# Made by lra-suite: task number i trains cell i of cells.txt. Ended by SIGTERM it saves and goes back into the queue,
+# but for a task that was cancelled.
 line=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" {list})
 eval "cell=($line)"
+stopped=no
 "${{cell[@]}}" --threads "${{SLURM_CPUS_PER_TASK:-1}}" &
 program=$!
-trap 'kill -TERM "$program" 2>/dev/null' TERM
+trap 'stopped=yes; kill -TERM "$program" 2>/dev/null' TERM
 wait "$program"
 code=$?
 # The trap ends a wait; the program is still saving then.
@@ -64,7 +67,9 @@ while kill -0 "$program" 2>/dev/null; do
   wait "$program"
   code=$?
 done
-if [ "$code" -eq 130 ]; then scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"; fi
+if [ "$stopped" = yes ] && [ "$code" -ne 0 ] && scontrol show job "$SLURM_JOB_ID" | grep -q 'JobState=RUNNING'; then
+  scontrol requeue "$SLURM_JOB_ID"
+fi
 exit "$code"
 )script",
                      fmt::arg("last", cells - 1),
@@ -94,7 +99,12 @@ std::map<size_t, std::string> queued_tasks(const std::string& job) {
   const ChildResult result =
       run_child({"squeue", "--noheader", "--array", "--jobs=" + job, "--format=%K %T"}, "", kSlurmSeconds);
   std::map<size_t, std::string> tasks;
-  if (!result.found || result.exit_code != 0) return tasks;  // finished jobs are forgotten after some minutes
+  if (!result.found) throw InputError("job {} of lra-suite: there is no squeue in PATH to ask for it", job);
+  if (result.exit_code != 0) {
+    // Jobs that have ended are forgotten after some minutes.
+    if (result.errors.find("Invalid job id") != std::string::npos) return tasks;
+    throw InputError("squeue: job {}: {}", job, one_line(result.errors));
+  }
   std::istringstream lines(result.output);
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> words = words_of(line);
@@ -113,6 +123,9 @@ SlurmJob submit_array(const std::vector<const Cell*>& cells, const SlurmSettings
   std::replace(stamp.begin(), stamp.end(), ':', '-');
   SlurmJob job;
   job.folder = fs::absolute(settings.out) / kSlurmFolder / fmt::format("{}-{}", stamp, getpid());
+  if (job.folder.string().find_first_of("%\"\n") != std::string::npos) {
+    throw UsageError("--out {}: Slurm can't write below a path with % or \"", shown(settings.out.string()));
+  }
   make_directories(job.folder);
   std::string list;
   Json folders = Json::array();

@@ -23,11 +23,12 @@ struct SlurmJob {
   std::filesystem::path folder;  // script, list of cells, output of the tasks
 };
 
-// Writes script and list into a folder of its own below OUT/.slurm and submits it. InputError with what sbatch says.
+// Writes script and list into a folder of its own below OUT/.slurm and submits it. InputError with what sbatch says,
+// UsageError where a path or option can't stand in the script.
 SlurmJob submit_array(const std::vector<const Cell*>& cells, const SlurmSettings& settings);
 
-// Puts what Slurm's queue knows of cells that were submitted for `out` into their states: queued or running. Nothing
-// where there is no Slurm or no job.
+// Puts what Slurm's queue knows of cells that were submitted for `out` into their states: queued or running. InputError
+// where jobs were submitted and the queue can't be read.
 void add_queue(const std::filesystem::path& out, const std::vector<Cell>& cells, std::vector<CellState>& states);
 
 }  // namespace lra

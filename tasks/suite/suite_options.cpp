@@ -21,8 +21,8 @@ Any other option (--steps, --norms, --limit-eval, --set KEY=VALUE …) goes to t
 lra-listops --help lists them.
 
 A cell is a run folder, OUT/<task>/<recipe>/<attention>/seed-<n>. What is done is not done again: after an interrupt, a
-crash or a change of the grid the same command goes on. Exit codes: 0 all done, 1 a cell failed or diverged, 2 the
-command line, 130 interrupted after saving.
+crash or a change of the grid the same command goes on. Exit codes: 0 all done (or left to another
+process that runs them), 1 a cell failed or diverged, 2 the command line, 130 interrupted after saving.
 
 Examples:
   Three attentions on all tasks in some twenty minutes, then the comparison:
@@ -133,7 +133,7 @@ SuiteOptions parse_suite_options(int argc, const char* const* argv) {
   if (options.grid.attentions.empty()) throw UsageError("want --grid NAME or --attention SPEC (see lra-suite --help)");
   if (options.grid.tasks.empty()) options.grid.tasks = task_names();
   for (const std::string& text : words.data) add_data(options.data, text);
-  for (const std::string& word : result.unmatched()) options.grid.options.push_back(word);
+  for (const std::string& word : result.unmatched()) options.grid.words.push_back(word);
 
   options.out = result["out"].as<std::string>();
   if (options.out.empty()) throw UsageError("--out: the value is empty");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <list>
 #include <optional>
 #include <thread>
@@ -84,11 +85,9 @@ class SuiteRun {
 
   SuiteOutcome run() {
     for (size_t i = 0; i < cells_.size(); ++i) {
-      const CellState state = cell_state(cells_[i]);
-      if (state.status == CellStatus::kDone) {
-        ++outcome_.done;
-      } else if (state.status == CellStatus::kDiverged) {
-        outcome_.failed.push_back(cells_[i].label() + ": " + state.error);
+      const CellState state = recorded_state(cells_[i]);
+      if (state.status == CellStatus::kDone || state.status == CellStatus::kDiverged) {
+        count_ended(cells_[i], state);
       } else {
         waiting_.push_back(i);
       }
@@ -135,8 +134,9 @@ class SuiteRun {
   // Nothing runs here and no cell could be taken for a while (--status holds a lock for a moment, too).
   bool only_elsewhere() const { return seconds_since(alone_since_) > 1.0; }
 
-  // Nothing where another suite has the cell. A folder that can't be written is the program's to complain about.
+  // Nothing where another process has the cell. A folder that can't be written is the program's to complain about.
   static std::optional<FileLock> take(const Cell& cell) {
+    if (cell_taken(cell)) return std::nullopt;
     try {
       make_directories(cell.folder);
       return FileLock(cell.folder / kCellLockFile, "the cell " + cell.label());
@@ -149,18 +149,14 @@ class SuiteRun {
 
   void start(size_t index, FileLock lock) {
     const Cell& cell = cells_[index];
-    const CellState state = cell_state_behind_lock(cell);
-    if (state.status == CellStatus::kDone) {  // by another suite, meanwhile
-      ++outcome_.done;
+    const CellState state = recorded_state(cell);
+    if (state.status == CellStatus::kDone || state.status == CellStatus::kDiverged) {  // by another suite, meanwhile
+      count_ended(cell, state);
       return;
     }
     std::vector<std::string> words(cell.line.words.begin() + 1, cell.line.words.end());
     words.insert(words.end(), {"--out", cell.folder.string(), "--threads",
-                               std::to_string(circumstances_.threads_per_job), "--progress", "none"});
-    // A record without a checkpoint is of a run that failed before its first step.
-    std::error_code unknown;
-    const bool fresh = !fs::exists(cell.folder / kStateFile, unknown) && fs::exists(cell.folder / kRecordFile, unknown);
-    words.emplace_back(fresh ? "--force" : "--resume");
+                               std::to_string(circumstances_.threads_per_job), "--progress", "none", "--resume"});
     try {
       RunningCell running{index, std::move(lock), CellProcess(circumstances_.programs / ("lra-" + cell.task), words)};
       running.first_step = running.step = state.step;
@@ -170,18 +166,12 @@ class SuiteRun {
     }
   }
 
-  static CellState cell_state_behind_lock(const Cell& cell) {
-    CellState state = cell_state(cell);
-    if (state.status != CellStatus::kRunning) return state;
-    // The lock seen is our own.
-    state.status = CellStatus::kInterrupted;
-    try {
-      const fs::path path = cell.folder / kRecordFile;
-      if (fs::exists(path) && read_record(path).status == RunStatus::kCompleted) state.status = CellStatus::kDone;
-    } catch (const std::exception&) {
-      // The program says what is wrong with it.
+  void count_ended(const Cell& cell, const CellState& state) {
+    if (state.status == CellStatus::kDone) {
+      ++outcome_.done;
+    } else {
+      outcome_.failed.push_back(cell.label() + ": " + state.error);
     }
-    return state;
   }
 
   void failed(size_t index, const std::string& error) {
@@ -196,22 +186,20 @@ class SuiteRun {
         ++at;
         continue;
       }
-      const size_t index = at->index;
-      const double seconds = seconds_since(at->started);
-      const int code = at->process.exit_code();
-      const std::string error = at->process.error();
-      const bool whole = at->first_step == 0;
-      running_.erase(at++);  // gives the lock back
-      ended(index, code, error, seconds, whole);
+      ended(*at);
+      at = running_.erase(at);  // gives the lock back
     }
   }
 
-  void ended(size_t index, int code, const std::string& error, double seconds, bool whole) {
+  void ended(const RunningCell& running) {
+    const size_t index = running.index;
     const Cell& cell = cells_[index];
-    const CellState state = cell_state(cell);
+    const CellState state = recorded_state(cell);
+    const int code = running.process.exit_code();
+    const double seconds = seconds_since(running.started);
     if (code == 0 && state.status == CellStatus::kDone) {
       ++outcome_.done;
-      if (whole) estimates_.learn(cell, seconds);
+      if (running.first_step == 0) estimates_.learn(cell, seconds);
       const std::string accuracy = state.test_accuracy ? fmt::format("test {:.1f} %", 100 * *state.test_accuracy) : "";
       line(index, "done", fmt::format("{:<12} {:>7}", accuracy, format_duration(seconds)));
     } else if (code == kInterruptedExitCode) {
@@ -221,7 +209,7 @@ class SuiteRun {
       outcome_.failed.push_back(cell.label() + ": " + state.error);
       line(index, "diverged", state.error);
     } else {
-      failed(index, error);
+      failed(index, running.process.error());
     }
   }
 
@@ -286,6 +274,7 @@ class SuiteRun {
 
 SuiteOutcome run_cells(const std::vector<Cell>& cells, Estimates& estimates, const SuiteCircumstances& circumstances,
                        Log& log) {
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, as some launchers leave it, nothing could be waited for
   return SuiteRun(cells, estimates, circumstances, log).run();
 }
 

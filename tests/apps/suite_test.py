@@ -89,6 +89,12 @@ class SuiteTest(unittest.TestCase):
                 found.append(int(stat.parent.name))
         return found
 
+    def alive(self, pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
     def test_all_tasks(self):
         done = self.suite("--tasks", "all", *GRID, "--steps", "2", "--jobs", "2", "--threads", "2")
         self.assertIn("5 tasks, 2 attentions, 2 seeds, recipe nystromformer", done.stdout)
@@ -146,6 +152,48 @@ class SuiteTest(unittest.TestCase):
         # Options of the command line come last.
         self.assertIn("8 cells", self.suite("--grid", file, "--seeds", "0-1", "--tasks", "text,image", "--status").stdout)
 
+    def test_which_option_wins(self):
+        file = self.folder / "layers.json"
+        grid = {"tasks": ["text", "listops"], "attentions": ["softmax"],
+                "options": {"steps": 2, "max_length": 8, "set": "init=lra"}, "task_options": {"text": {"max_length": 16}},
+                "sweep": {"beta2": [0.9, 0.99]}}
+        file.write_text(json.dumps(grid))
+        self.suite("--grid", file)
+        for folder, record in self.records().items():
+            self.assertEqual(record["recipe"]["max_length"], 16 if "/text/" in folder else 8)
+            self.assertEqual(record["recipe"]["beta2"], 0.9 if folder.startswith("beta2=0.9/") else 0.99)
+            self.assertEqual(record["recipe"]["init"], "lra")
+        self.refused("--grid", file, "--set", "beta2=0.5", names=["--beta2", "sweeps"])
+        grid["sweep"] = {"max_length": [8, 16]}
+        file.write_text(json.dumps(grid))
+        self.refused("--grid", file, "--max-length", "12", names=["--max-length", "sweeps"])
+
+    def test_a_cell_that_another_program_runs_is_left_to_it(self):
+        out = self.out() / "listops/nystromformer/softmax/seed-0"
+        words = [PROGRAMS / "lra-listops", "--data", self.data, "--dim", "16", "--hidden", "16", "--batch-size", "4",
+                 "--steps", "100000", "--warmup", "2", "--eval-every", "0", "--out", out]
+        other = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.wait_for((out / "state.json").exists, other)
+            grid = ("--tasks", "listops", "--attention", "softmax", "--steps", "100000", "--warmup", "2", "--eval-every", "0")
+            self.assertIn(" running ", self.suite(*grid, "--status").stdout)
+            done = self.suite(*grid)
+            self.assertIn("left to the process that runs it", done.stderr)
+            self.assertIn("0 of 1 cells done, 1 run by another process", done.stdout)
+        finally:
+            other.terminate()
+            other.wait()
+        self.assertEqual(self.record(out)["status"], "interrupted")
+
+    def test_a_damaged_state_fails_its_cell_alone(self):
+        self.suite("--tasks", "listops", *GRID, "--steps", "2")
+        cell = self.out() / "listops/nystromformer/softmax/seed-0"
+        (cell / "result.json").unlink()
+        (cell / "state.json").write_text("{")
+        done = self.suite("--tasks", "listops", *GRID, "--steps", "2", expect=1)
+        self.assertIn("3 of 4 cells done, 1 failed", done.stdout)
+        self.assertIn("state.json", done.stderr)
+
     def test_built_in_grids(self):
         for grid in ("quick-demo", "paper-powers", "paper-scale-sweep"):
             cells = self.suite("--grid", grid, "--status").stdout
@@ -192,7 +240,11 @@ class SuiteTest(unittest.TestCase):
     def test_other_settings_are_refused(self):
         self.suite("--tasks", "listops", "--attention", "softmax", "--steps", "2")
         self.refused("--tasks", "listops", "--attention", "softmax", "--steps", "3",
-                     names=["listops softmax seed 0", "--steps", "3", "2"])
+                     names=["listops softmax seed 0", "steps", "3 here", "2 there"])
+        # What is not given counts, too: the recipe has 5,000 steps.
+        self.refused("--tasks", "listops", "--attention", "softmax", names=["steps", "5000 here", "2 there"])
+        self.refused("--tasks", "listops", "--attention", "softmax", "--steps", "2", "--limit-eval", "5",
+                     names=["limit_eval", "5 here", "0 there"])
 
     def test_failed_cells_are_reported_and_tried_again(self):
         # A file where a cell's folder belongs.
@@ -236,7 +288,7 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(self.suite(*options, expect=1).stderr.count("diverged at step"), len(diverged))
 
     def long_options(self):
-        return ["--tasks", "listops", *GRID, "--steps", "1500", "--eval-every", "0", "--threads", "2"]
+        return ["--tasks", "listops", *GRID, "--steps", "4000", "--eval-every", "0", "--threads", "2"]
 
     def test_interrupted_and_killed_suites_go_on(self):
         whole = self.long_options()
@@ -251,7 +303,7 @@ class SuiteTest(unittest.TestCase):
             out, err = process.communicate(timeout=60)
             if kind == signal.SIGKILL:
                 # Its programs save and end on their own.
-                self.wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in children))
+                self.wait_for(lambda: not any(self.alive(pid) for pid in children))
                 self.assertEqual(process.returncode, -signal.SIGKILL)
             else:
                 self.assertEqual(process.returncode, 130, out + err)
