@@ -73,8 +73,9 @@ void read_sweep(Grid& grid, const Json& json, const std::string& where) {
     throw UsageError("{}: want {{\"option\": [value, …]}}, one option", where);
   }
   const std::string key = json.begin().key();
+  const std::string at = fmt::format("{}: {}", where, key);
   for (const Json& value : json.begin().value()) {
-    grid.sweep_values.push_back({value_text(value, where + ": " + key), option_word(key, value, where)});
+    grid.sweep_values.push_back({value_text(value, at), option_word(key, value, where)});
   }
   grid.sweep_option = field_key(key);
   std::replace(grid.sweep_option.begin(), grid.sweep_option.end(), '_', '-');
