@@ -314,8 +314,10 @@ Block legend(const std::string& baseline) {
   block.lines = {
       "test %: mean over runs of the test accuracy at the best validation accuracy; last %: after the last step.",
       "95 %: interval by Student's t over seeds; with one run Wilson's, of its test rows alone; cut at 0 and 100.",
-      "c: not shown to be above chance (the commonest class): by Wilson's intervals of the test rows, none of the runs "
-      "by its own or all together not; of an average: one of its parts.",
+      fmt::format(
+          "c: not shown to be above chance, the share of the commonest class: by Wilson's {} % intervals of the "
+          "test rows none of the runs by its own, or all together not; of an average: one of its parts.",
+          std::lround(100.0 * kConfidence)),
       fmt::format("diff.: to {}, in points; over the shared seeds where there are two, else of the means.", baseline),
       "p: paired t over shared seeds, else Welch's; Holm's correction over all comparisons of the task.",
       "verdict: within noise where p is 0.05 or more; one seed, no spread: no test can be made.",
@@ -328,9 +330,9 @@ Block legend(const std::string& baseline) {
                   "threads and commit, since another commit may be faster; memory: the largest of the runs; !: "
                   "parameters differ by over 10 %.",
                   baseline),
-      "P/sqrt(n): Frobenius norm of the attention matrix over the root of the length, mean over layers, heads and "
-      "runs; "
-      "max S: the largest absolute score; both after the last step, of runs with --norms."};
+      std::string(
+          "P/sqrt(n): Frobenius norm of the attention matrix over the root of the length, mean over layers, heads "
+          "and runs; max S: the largest absolute score; both after the last step, of runs with --norms.")};
   return block;
 }
 

@@ -66,6 +66,7 @@ std::vector<Point> some_of(const std::vector<Point>& all) {
   const size_t steps = kPointsOfCurve - 2;  // with the last and the highest kPointsOfCurve at most
   for (size_t i = 0; i <= steps; ++i) kept.insert(i * (all.size() - 1) / steps);
   std::vector<Point> points;
+  points.reserve(kept.size());
   for (const size_t i : kept) points.push_back(all[i]);
   return points;
 }
@@ -373,8 +374,10 @@ std::string legend_html(const ReportContext& context, const Setting& setting) {
 std::string figures_html(ReportContext& context, const Setting& setting) {
   const Cells cells = shown_cells(setting);
   if (cells.empty()) return "";
-  std::string html = accuracy_figure(context, setting) + training_figures(context, setting, cells) +
-                     speed_figure(context, setting) + norm_figures(context, setting, cells);
+  std::string html = accuracy_figure(context, setting);  // one after the other: a sum may be worked out in any order
+  html += training_figures(context, setting, cells);
+  html += speed_figure(context, setting);
+  html += norm_figures(context, setting, cells);
   for (const NormCorrelation& norm : setting.norms) html += correlation_figure(context, setting, norm);
   return "<h3>Figures</h3>\n" + legend_html(context, setting) + "<div class=\"figures\">\n" + html + "</div>\n";
 }

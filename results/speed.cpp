@@ -15,6 +15,7 @@ constexpr const char* kChanges = "uncommitted changes";
 
 double ms_per_sample(const std::vector<const RecordFile*>& runs) {
   std::vector<double> times;
+  times.reserve(runs.size());
   for (const RecordFile* run : runs) times.push_back(1e3 / run->record.speed.samples_per_second);
   return summarise(times).mean;
 }
