@@ -119,6 +119,7 @@ Rows rows_of(const Record& r) {
 // Seeds alone cannot tell: two of them give an interval that holds anything, and equal ones one of no width. So each
 // run is judged by its own test rows, or by its value where they are unknown, and the cell by all rows together too.
 void judge_chance(Cell& cell, double chance) {
+  if (cell.runs.empty() || std::isnan(chance)) return;
   Rows pooled;
   bool all_known = true;
   for (const RecordFile* run : cell.runs) {
@@ -128,7 +129,6 @@ void judge_chance(Cell& cell, double chance) {
     all_known = all_known && rows.all > 0 && pooled.all + rows.all <= kMostRows;
     if (all_known) pooled = {pooled.right + rows.right, pooled.all + rows.all};
   }
-  if (cell.runs.empty() || std::isnan(chance)) return;
   cell.chance_level = cell.test.mean <= chance || cell.at_chance.size() == cell.runs.size() ||
                       (all_known && wilson_interval(pooled.right, pooled.all).low <= chance);
 }

@@ -147,6 +147,7 @@ Curves curves(ReportContext& context, const Setting& setting, const Cells& cells
                   .intervals = {},
                   .thin = {}};
     for (size_t i = 0; courses.size() > 1 && runs <= kThinLines && i < courses.size(); ++i) {
+      all.shortened = all.shortened || courses[i].size() > kPointsOfCurve;
       series.thin.push_back(points_of(courses[i], followed.factor, followed.thinning));
     }
     if (!series.points.empty()) all.series.push_back(std::move(series));
