@@ -11,7 +11,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <system_error>
+#include <thread>
 
 #include "lib/util/check.h"
 
@@ -82,15 +84,50 @@ bool take(int descriptor, std::string& text) {
   return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
+using Clock = std::chrono::steady_clock;
+
+// A started program, which does not outlive this.
+class Child {
+ public:
+  explicit Child(pid_t id) : id_(id) {}
+  ~Child() {
+    if (id_ <= 0) return;
+    ::kill(id_, SIGKILL);
+    wait(0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Its exit code, -1 after a signal; nothing where it has not ended by then.
+  std::optional<int> ended_by(Clock::time_point end) {
+    while (!wait(WNOHANG)) {
+      if (Clock::now() >= end) return std::nullopt;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return WIFEXITED(status_) ? WEXITSTATUS(status_) : -1;
+  }
+
+ private:
+  bool wait(int options) {
+    pid_t ended = 0;
+    do {
+      ended = ::waitpid(id_, &status_, options);
+    } while (ended < 0 && errno == EINTR);
+    if (ended != 0) id_ = -1;
+    return ended != 0;
+  }
+
+  pid_t id_;
+  int status_ = -1;
+};
+
 // Writes and reads as either side is ready, so that no full pipe stops both. False: out of time.
-bool converse(Pipe& in, Pipe& out, Pipe& err, const std::string& input, int seconds, ChildResult& result) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+bool converse(Pipe& in, Pipe& out, Pipe& err, const std::string& input, Clock::time_point end, ChildResult& result) {
   ::fcntl(in.write_end(), F_SETFL, O_NONBLOCK);
   size_t written = 0;
   if (input.empty()) in.close_end(1);
   while (out.read_end() >= 0 || err.read_end() >= 0) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left <= 0) return false;
     pollfd waiting[3] = {{in.write_end(), POLLOUT, 0}, {out.read_end(), POLLIN, 0}, {err.read_end(), POLLIN, 0}};
     if (::poll(waiting, 3, static_cast<int>(left)) < 0 && errno != EINTR) fail("cannot wait for a program", errno);
@@ -109,23 +146,26 @@ bool converse(Pipe& in, Pipe& out, Pipe& err, const std::string& input, int seco
 }  // namespace
 
 ChildResult run_child(const std::vector<std::string>& arguments, const std::string& input, int seconds) {
+  const auto end = Clock::now() + std::chrono::seconds(seconds);
   Pipe in, out, err;
   int error = 0;
-  const pid_t child = start(arguments, in, out, err, error);
+  const pid_t id = start(arguments, in, out, err, error);
   ChildResult result;
-  if (error == ENOENT) return result;
-  if (error != 0) fail(("cannot run " + arguments[0]).c_str(), error);
+  if (error == ENOENT || error == ENOTDIR) return result;
   result.found = true;
+  if (error != 0) {
+    result.refused = std::generic_category().message(error);
+    return result;
+  }
+  Child child(id);
   in.close_end(0);
   out.close_end(1);
   err.close_end(1);
-  const bool in_time = converse(in, out, err, input, seconds, result);
-  if (!in_time) ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (in_time && WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
-  if (!in_time) result.errors = fmt::format("no answer within {} seconds", seconds);
+  const std::optional<int> code =
+      converse(in, out, err, input, end, result) ? child.ended_by(end) : std::optional<int>();
+  result.out_of_time = !code;
+  result.exit_code = code.value_or(-1);
+  if (!code) result.errors = fmt::format("no answer within {} seconds", seconds);
   return result;
 }
 

@@ -22,13 +22,33 @@ constexpr const char* kVerdictNames[] = {"untested", "within noise", "better", "
 constexpr const char* kNorms[] = {"frobenius_mean", "jacobian", "score_gradient"};
 constexpr double kSignificance = 1.0 - kConfidence;
 constexpr double kParametersAlike = 0.10;
+constexpr double kExact = 9007199254740992.0;    // 2^53: below it a double holds every whole number
 constexpr int64_t kMostRows = int64_t{1} << 50;  // what a record claims beyond is no count
 
 Json split_identity(const std::optional<SplitRecord>& split) { return split ? Json(split->hash) : Json(nullptr); }
 
+// One text for one meaning: keys in order, whole numbers without a point.
+Json normalised(const Json& json) {
+  if (json.is_object()) {
+    std::map<std::string, Json> sorted;
+    for (const auto& [key, value] : json.items()) sorted.emplace(key, normalised(value));
+    Json result = Json::object();
+    for (auto& [key, value] : sorted) result[key] = std::move(value);
+    return result;
+  }
+  if (json.is_array()) {
+    Json result = Json::array();
+    for (const Json& value : json) result.push_back(normalised(value));
+    return result;
+  }
+  if (!json.is_number_float()) return json;
+  const auto value = json.get<double>();
+  return std::abs(value) < kExact && value == std::trunc(value) ? Json(static_cast<int64_t>(value)) : json;
+}
+
 // All that two runs must share to be repeats of each other, seed and attention aside.
 Json identity_of(const Record& r) {
-  Json recipe = r.recipe;
+  Json recipe = normalised(r.recipe);
   recipe.erase("name");  // a name is no setting: its fields are
   return {{"recipe", recipe},
           {"data",
@@ -43,17 +63,6 @@ Json identity_of(const Record& r) {
 std::string recipe_name(const Record& r) {
   const auto name = r.recipe.find("name");
   return name != r.recipe.end() && name->is_string() ? name->get<std::string>() : "unnamed";
-}
-
-// In what the machines and builds of their first runs differ.
-std::string machines_differ(const Cell& cell, const Cell& baseline) {
-  const Json own = machine_of(cell.runs.front()->record.environment);
-  const Json other = machine_of(baseline.runs.front()->record.environment);
-  std::vector<std::string> fields;
-  for (const auto& [key, value] : own.items()) {
-    if (value != other.at(key)) fields.push_back(key);
-  }
-  return fmt::format("{}", fmt::join(fields, ", "));
 }
 
 bool has_test(const Record& r) { return r.best && r.best->test_accuracy >= 0.0 && r.best->test_accuracy <= 1.0; }
@@ -71,26 +80,6 @@ std::vector<double> finite(const std::vector<const RecordFile*>& runs, Get&& get
 
 std::vector<double> best_accuracies(const std::vector<const RecordFile*>& runs) {
   return finite(runs, [](const Record& r) { return r.best->test_accuracy; });
-}
-
-double ms_per_sample(const Record& r) {
-  return r.speed.samples_per_second > 0.0 ? 1e3 / r.speed.samples_per_second : kUndefined;
-}
-
-// Mean of the ratios over machines on which both have runs.
-double relative_time(const Cell& cell, const Cell& baseline) {
-  std::map<std::string, std::pair<std::vector<const RecordFile*>, std::vector<const RecordFile*>>> machines;
-  for (const RecordFile* run : cell.runs) machines[dump_json(machine_of(run->record.environment))].first.push_back(run);
-  for (const RecordFile* run : baseline.runs) {
-    machines[dump_json(machine_of(run->record.environment))].second.push_back(run);
-  }
-  std::vector<double> ratios;
-  for (const auto& [machine, runs] : machines) {
-    const double ratio =
-        summarise(finite(runs.first, ms_per_sample)).mean / summarise(finite(runs.second, ms_per_sample)).mean;
-    if (std::isfinite(ratio)) ratios.push_back(ratio);
-  }
-  return summarise(ratios).mean;
 }
 
 Versus against(const Cell& cell, const Cell& baseline) {
@@ -118,21 +107,48 @@ Versus against(const Cell& cell, const Cell& baseline) {
   return versus;
 }
 
+// What a run got right of its test rows; no rows where the record does not say how many there were.
+struct Rows {
+  int64_t right = 0, all = 0;
+};
+Rows rows_of(const Record& r) {
+  const int64_t all = std::clamp<int64_t>(r.best->test_examples.value_or(0), 0, kMostRows);
+  return {std::llround(r.best->test_accuracy * static_cast<double>(all)), all};
+}
+
+// Seeds alone cannot tell: two of them give an interval that holds anything, and equal ones one of no width. So each
+// run is judged by its own test rows, or by its value where they are unknown, and the cell by all rows together too.
+void judge_chance(Cell& cell, double chance) {
+  if (cell.runs.empty() || std::isnan(chance)) return;
+  Rows pooled;
+  bool all_known = true;
+  for (const RecordFile* run : cell.runs) {
+    const Rows rows = rows_of(run->record);
+    const double low = rows.all > 0 ? wilson_interval(rows.right, rows.all).low : run->record.best->test_accuracy;
+    if (!(low > chance)) cell.at_chance.push_back(seed_text(run->record));
+    all_known = all_known && rows.all > 0 && pooled.all + rows.all <= kMostRows;
+    if (all_known) pooled = {pooled.right + rows.right, pooled.all + rows.all};
+  }
+  cell.chance_level = cell.test.mean <= chance || cell.at_chance.size() == cell.runs.size() ||
+                      (all_known && wilson_interval(pooled.right, pooled.all).low <= chance);
+}
+
 void fill_cell(Cell& cell, double chance) {
   cell.test = summarise(best_accuracies(cell.runs));
   cell.last = summarise(finite(cell.runs, [](const Record& r) { return r.last ? r.last->test_accuracy : kUndefined; }));
   cell.interval = cell.test.interval;
   if (cell.runs.size() == 1) {
-    const CheckpointMetrics& best = *cell.runs.front()->record.best;
-    const int64_t trials = std::clamp<int64_t>(best.test_examples.value_or(0), 0, kMostRows);
-    cell.interval = wilson_interval(std::llround(best.test_accuracy * static_cast<double>(trials)), trials);
+    const Rows rows = rows_of(cell.runs.front()->record);
+    cell.interval = wilson_interval(rows.right, rows.all);
   }
-  cell.chance_level = cell.interval.low <= chance;
-  cell.ms_per_sample = summarise(finite(cell.runs, ms_per_sample)).mean;
+  judge_chance(cell, chance);
   cell.flops_per_sample = summarise(finite(cell.runs, [](const Record& r) { return r.speed.flops_per_sample; })).mean;
+  cell.norm_per_sqrt_n =
+      summarise(finite(cell.runs, [](const Record& r) { return last_norm(r, "frobenius_per_sqrt_n"); })).mean;
   for (const RecordFile* run : cell.runs) {
     cell.peak_rss_bytes = std::max(cell.peak_rss_bytes, run->record.speed.peak_rss_bytes);
     cell.parameters = std::max(cell.parameters, run->record.model.parameters);
+    for (const double score : last_norms(run->record, "max_score")) cell.max_score = std::fmax(cell.max_score, score);
   }
 }
 
@@ -164,12 +180,10 @@ void fill_setting(Setting& setting, const std::string& baseline) {
   for (Cell& cell : setting.cells) {
     if (cell.attention == baseline && !cell.runs.empty()) base = &cell;
   }
+  fill_times(setting, base);
   if (base == nullptr) return;
   for (Cell& cell : setting.cells) {
-    if (cell.runs.empty()) continue;
-    cell.relative_time = relative_time(cell, *base);
-    if (std::isnan(cell.relative_time)) cell.time_withheld = machines_differ(cell, *base);
-    if (&cell == base) continue;
+    if (cell.runs.empty() || &cell == base) continue;
     const auto own = static_cast<double>(cell.parameters), other = static_cast<double>(base->parameters);
     cell.parameters_differ = std::abs(own - other) > kParametersAlike * other;
     cell.versus = against(cell, *base);
@@ -248,7 +262,12 @@ class Grouping {
                              (completed ? " has no test accuracy" : ' ' + std::string(status_name(r.status))));
     } else if (same != cell.runs.end()) {
       // Runs are deterministic: the same seed again is no second sample.
-      leave_out(file, fmt::format("repeats {} of {}", seed_text(r), (*same)->path.string()));
+      const double kept = (*same)->record.best->test_accuracy, other = r.best->test_accuracy;
+      leave_out(file, fmt::format("repeats {} of {}{}", seed_text(r), (*same)->path.string(),
+                                  kept == other ? ""
+                                                : fmt::format(", which counts, with another test accuracy: {:.6g} % "
+                                                              "against {:.6g} %",
+                                                              100.0 * other, 100.0 * kept)));
     } else {
       cell.runs.push_back(&file);
     }
@@ -310,20 +329,7 @@ class Grouping {
 
 std::string seed_text(const Record& r) { return r.seed ? fmt::format("seed {}", *r.seed) : std::string("no seed"); }
 
-Json machine_of(const EnvironmentRecord& e) {
-  return {{"commit", e.commit},
-          {"CPU", e.cpu},
-          {"instructions", e.instruction_set},
-          {"backend", e.backend},
-          {"GPU", e.gpu.value_or("")},
-          {"threads", e.threads},
-          {"ranks", e.ranks},
-          {"compiler", e.compiler},
-          {"build", e.build},
-          {"precision", e.precision}};
-}
-
-double last_norm(const Record& r, const char* key) {
+std::vector<double> last_norms(const Record& r, const char* key) {
   int64_t step = -1;
   std::vector<double> values;
   for (const Json& line : r.norms) {
@@ -334,8 +340,10 @@ double last_norm(const Record& r, const char* key) {
     step = std::max(step, at->get<int64_t>());
     if (at->get<int64_t>() == step) values.push_back(line.at(key).get<double>());
   }
-  return summarise(values).mean;
+  return values;
 }
+
+double last_norm(const Record& r, const char* key) { return summarise(last_norms(r, key)).mean; }
 
 const char* verdict_name(Verdict verdict) { return kVerdictNames[static_cast<int>(verdict)]; }
 

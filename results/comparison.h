@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,18 +41,23 @@ struct Cell {
   std::string attention;                // canonical spec
   std::vector<const RecordFile*> runs;  // completed, by seed
   std::vector<const RecordFile*> uncounted;
-  std::vector<std::string> without;   // "seed 3 diverged": why each of these counts in no mean
-  Sample test, last;                  // accuracies on the test split at best validation, and after the last step
-  Interval interval;                  // of test: over seeds, or of the one run's rows (Wilson)
-  bool chance_level = false;          // the interval reaches down to chance
-  double ms_per_sample = kUndefined;  // training
-  double relative_time = kUndefined;  // to the baseline, among runs of equal machine and build only
-  std::string time_withheld;          // in what these differ: "commit, threads"
+  std::vector<std::string> without;    // "seed 3 diverged": why each of these counts in no mean
+  Sample test, last;                   // accuracies on the test split at best validation, and after the last step
+  Interval interval;                   // of test: over seeds, or of the one run's rows (Wilson)
+  bool chance_level = false;           // not shown to be above chance
+  std::vector<std::string> at_chance;  // seeds of the runs that, each by its own test rows, are not
+  double ms_per_sample = kUndefined;   // training, on the machine and build of the setting alone
+  size_t timed_runs = 0;               // those it is the mean of
+  std::string ms_withheld;             // in what its runs differ from that machine: "CPU, threads"
+  double relative_time = kUndefined;   // to the baseline, among runs of equal machine and build only
+  std::string time_withheld;           // in what these differ: "commit, threads, uncommitted changes"
   double flops_per_sample = kUndefined;
   int64_t peak_rss_bytes = 0, parameters = 0;
-  bool parameters_differ = false;  // by over 10 % from the baseline
-  std::optional<Versus> versus;    // none for the baseline itself or without one
-  std::vector<RowTest> row_tests;  // by seed, beside `versus`
+  double norm_per_sqrt_n = kUndefined;  // ||P|| / sqrt n after the last step, mean over layers, heads and runs
+  double max_score = kUndefined;        // largest |S| after the last step, of all runs
+  bool parameters_differ = false;       // by over 10 % from the baseline
+  std::optional<Versus> versus;         // none for the baseline itself or without one
+  std::vector<RowTest> row_tests;       // by seed, beside `versus`
 };
 
 struct NormCorrelation {
@@ -65,6 +71,7 @@ struct Setting {
   Json identity;                     // fields of the recipe, data, protocol, precision
   std::vector<std::string> differs;  // "recipe.steps 100": fields in which settings of this task differ
   double chance = kUndefined;        // share of the commonest class of the test rows, at least 1 / classes
+  std::string machine;               // text of machine_of that the most cells have runs on
   int64_t test_examples = 0;
   std::vector<Cell> cells;             // the baseline first, then by test accuracy
   std::vector<NormCorrelation> norms;  // over completed runs that have the norm
@@ -84,7 +91,12 @@ Comparison compare(const RecordFiles& files, const std::string& baseline, const 
 std::string seed_text(const Record& record);
 // Speeds compare only where all of this is equal; another commit may be faster.
 Json machine_of(const EnvironmentRecord& environment);
-// Mean over layers and heads of a norm at the last step that has it.
+// The runs of a cell whose speed is known, by the text of their machine.
+std::map<std::string, std::vector<const RecordFile*>> machines_of(const Cell& cell);
+// Times of all cells; relative ones where there is a baseline.
+void fill_times(Setting& setting, const Cell* baseline);
+// Norm of each layer and head at the last step that has it, and the mean of these.
+std::vector<double> last_norms(const Record& record, const char* key);
 double last_norm(const Record& record, const char* key);
 
 }  // namespace lra

@@ -11,14 +11,18 @@ namespace lra {
 
 std::string percent(double share, const char* format = "{:.2f}");  // "37.25", "-" where undefined
 std::string figure(double value, const char* format);
-std::string interval_text(const Interval& interval);  // "[34.9, 36.7]", percent
+std::string interval_text(const Interval& accuracy);               // "[34.9, 36.7]", percent, cut at 0 and 100
+std::string difference_interval_text(const Interval& difference);  // not cut
+// "5000 steps, at most 2000 tokens, float32": what a recipe's name does not say.
+std::string extent_of(const Setting& setting);
 
-// Attention by task for the settings of one recipe name. Tasks of several settings have no column.
+// Attention by task for the settings of one recipe name, precision and selection. Tasks of several settings have no
+// column.
 struct Overview {
-  std::string recipe;
+  std::string title;  // "recipe quick", and precision and selection where there are others of that name
   std::vector<const Setting*> columns;
   std::vector<std::string> attentions;  // the baseline first, then as they come
-  std::vector<std::string> notes;       // tasks without a column
+  std::vector<std::string> notes;       // the extent of each column; tasks without one
 };
 std::vector<Overview> overviews(const Comparison& comparison);              // of two columns at least
 const Cell* cell_of(const Setting& setting, const std::string& attention);  // with a completed run, else null

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string_view>
 
 #include "results/comparison_output.h"
 
@@ -66,20 +67,27 @@ Json cell_json(const Cell& cell) {
           {"versus_baseline", versus_json(cell.versus)},
           {"mcnemar", row_tests_json(cell)},
           {"ms_per_sample", number(cell.ms_per_sample)},
+          {"ms_per_sample_runs", cell.timed_runs},
+          {"ms_per_sample_withheld_for", cell.ms_withheld.empty() ? Json(nullptr) : Json(cell.ms_withheld)},
           {"relative_time", number(cell.relative_time)},
           {"relative_time_withheld_for", cell.time_withheld.empty() ? Json(nullptr) : Json(cell.time_withheld)},
           {"peak_rss_bytes", cell.peak_rss_bytes},
           {"flops_per_sample", number(cell.flops_per_sample)},
           {"parameters", cell.parameters},
-          {"parameters_differ", cell.parameters_differ}};
+          {"parameters_differ", cell.parameters_differ},
+          {"frobenius_per_sqrt_n", number(cell.norm_per_sqrt_n)},
+          {"max_score", number(cell.max_score)}};
 }
 
-// RFC 4180: a text with commas or quotes is quoted. Numbers in full; unknown is an empty field.
+// RFC 4180: texts are quoted, numbers in full; unknown is an empty field. A text that a spreadsheet would take for a
+// formula gets a quote in front.
 std::string csv_field(const Json& value) {
   if (value.is_null()) return "";
   if (!value.is_string()) return dump_json(value);
+  const auto words = value.get<std::string>();
   std::string text = "\"";
-  for (const char c : value.get<std::string>()) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+  if (!words.empty() && std::string_view("=+-@\t\r").find(words[0]) != std::string_view::npos) text += '\'';
+  for (const char c : words) text += c == '"' ? std::string("\"\"") : std::string(1, c);
   return text + '"';
 }
 
@@ -109,10 +117,13 @@ Json csv_row(const Setting& setting, const Cell& cell) {
           {"mcnemar_seeds", cell.row_tests.size()},
           {"mcnemar_smallest_p_holm", number(least)},
           {"ms_per_sample", number(cell.ms_per_sample)},
+          {"ms_per_sample_withheld_for", cell.ms_withheld.empty() ? Json(nullptr) : Json(cell.ms_withheld)},
           {"relative_time", number(cell.relative_time)},
           {"peak_rss_bytes", cell.peak_rss_bytes},
           {"flops_per_sample", number(cell.flops_per_sample)},
-          {"parameters", cell.parameters}};
+          {"parameters", cell.parameters},
+          {"frobenius_per_sqrt_n", number(cell.norm_per_sqrt_n)},
+          {"max_score", number(cell.max_score)}};
 }
 
 }  // namespace
@@ -123,10 +134,7 @@ Json comparison_json(const Comparison& comparison) {
     Json cells = Json::array(), norms = Json::array();
     for (const Cell& cell : setting.cells) cells.push_back(cell_json(cell));
     for (const NormCorrelation& n : setting.norms) {
-      norms.push_back({{"norm", n.norm},
-                       {"n", n.correlation.n},
-                       {"spearman", number(n.correlation.rho)},
-                       {"p", number(n.correlation.p)}});
+      norms.push_back({{"norm", n.norm}, {"n", n.correlation.n}, {"spearman", number(n.correlation.rho)}});
     }
     settings.push_back({{"id", setting.id},
                         {"task", setting.task},

@@ -53,14 +53,16 @@ std::string overview_table(const Overview& overview, const std::string& baseline
   std::string rows;
   for (const std::string& attention : overview.attentions) rows += overview_rows(overview, attention);
   const std::string caption = fmt::format(
-      "Test accuracy in \\%, recipe {}: mean over runs, 95\\,\\% interval with the number of runs below. Intervals: "
+      "Test accuracy in \\%, {}: mean over runs, 95\\,\\% interval with the number of runs below. Intervals: "
       "Student's $t$ "
       "over "
-      "seeds; with one run Wilson's, of its test rows alone. $^{{c}}$: chance level, of an average one of its parts. "
+      "seeds; with one run Wilson's, of its test rows alone; cut at 0 and 100. $^{{c}}$: not shown to be above chance, "
+      "of "
+      "an average one of its parts. "
       "$^{{+}}$, $^{{-}}$: better, worse than {} at $p < 0.05$ after Holm's correction; without a mark the difference "
       "is "
       "within the noise or untested. Average over {}; withheld where one is missing.",
-      latex_escaped(overview.recipe), latex_name(baseline), fmt::join(names, ", "));
+      latex_escaped(overview.title), latex_name(baseline), fmt::join(names, ", "));
   return latex_float(caption, fmt::format("p{{0.21\\linewidth}}{}r", std::string(names.size(), 'r')),
                      header + " & average", rows, overview.notes, number);
 }

@@ -7,12 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "lib/util/program.h"
 #include "results/comparison_blocks.h"
 #include "results/comparison_output.h"
 
 namespace lra {
 
 namespace {
+
+constexpr const char* kNotIndependent =
+    "Runs of one attention are not independent of each other: seeds make n larger than what such a correlation rests "
+    "on.";
 
 std::string mark(bool chance_level) { return chance_level ? "c" : " "; }
 
@@ -34,33 +39,86 @@ std::vector<std::string> accuracy_row(const Cell& cell, const std::string& basel
   return row;
 }
 
-// Settings of one recipe name, those of one task together.
-std::vector<std::vector<const Setting*>> by_task(const Comparison& comparison, const std::string& recipe) {
+// What the settings of an overview share.
+struct Group {
+  std::string recipe, precision, selection;
+  bool operator==(const Group&) const = default;
+};
+
+std::string text_at(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end()) return "unknown";
+  return found->is_string() ? one_line(found->get<std::string>()) : one_line(dump_json(*found));
+}
+
+Group group_of(const Setting& setting) {
+  return {setting.recipe, text_at(setting.identity, "precision"),
+          text_at(setting.identity.at("protocol"), "selection")};
+}
+
+std::vector<Group> groups_of(const Comparison& comparison) {
+  std::vector<Group> groups;
+  for (const Setting& setting : comparison.settings) {
+    if (std::find(groups.begin(), groups.end(), group_of(setting)) == groups.end()) groups.push_back(group_of(setting));
+  }
+  return groups;
+}
+
+// Settings of one group or of all, those of one task together.
+std::vector<std::vector<const Setting*>> by_task(const Comparison& comparison, const Group* group) {
   std::vector<std::vector<const Setting*>> tasks;  // settings are sorted by task
   for (const Setting& setting : comparison.settings) {
-    if (!recipe.empty() && setting.recipe != recipe) continue;
+    if (group != nullptr && group_of(setting) != *group) continue;
     if (tasks.empty() || tasks.back().front()->task != setting.task) tasks.emplace_back();
     tasks.back().push_back(&setting);
   }
   return tasks;
 }
 
-Overview overview_of(const Comparison& comparison, const std::string& recipe) {
-  Overview overview{.recipe = recipe, .columns = {}, .attentions = {}, .notes = {}};
-  for (const auto& settings : by_task(comparison, recipe)) {
+Overview overview_of(const Comparison& comparison, const Group& group) {
+  Overview overview{.title = "recipe " + group.recipe, .columns = {}, .attentions = {}, .notes = {}};
+  const std::vector<Group> groups = groups_of(comparison);
+  const auto other = [&](auto member) {
+    return std::any_of(groups.begin(), groups.end(),
+                       [&](const Group& g) { return g.recipe == group.recipe && g.*member != group.*member; });
+  };
+  if (other(&Group::precision)) overview.title += ", " + group.precision;
+  if (other(&Group::selection)) overview.title += ", " + group.selection;
+  std::vector<std::string> apart;
+  for (const auto& settings : by_task(comparison, &group)) {
+    const std::string& task = settings.front()->task;
     if (settings.size() > 1) {
-      overview.notes.push_back(
-          fmt::format("{} has {} settings and stands only below.", settings.front()->task, settings.size()));
+      apart.push_back(fmt::format("{} has {} settings and stands only below.", task, settings.size()));
       continue;
     }
     overview.columns.push_back(settings.front());
+    overview.notes.push_back(fmt::format("{}: {}", task, extent_of(*settings.front())));
     for (const Cell& cell : settings.front()->cells) {
       auto& names = overview.attentions;
       if (std::find(names.begin(), names.end(), cell.attention) != names.end()) continue;
       names.insert(cell.attention == comparison.baseline ? names.begin() : names.end(), cell.attention);
     }
   }
+  overview.notes.insert(overview.notes.end(), apart.begin(), apart.end());
   return overview;
+}
+
+// The means of one machine; of a cell that ran elsewhere, or there too, it is said.
+void add_time_notes(const Cell& cell, std::vector<std::string>& notes) {
+  if (!cell.ms_withheld.empty()) {
+    notes.push_back(fmt::format("{}: no ms/sample, all of the column are of one machine and build; here differ {}",
+                                cell.attention, cell.ms_withheld));
+  } else if (cell.timed_runs > 0 && cell.timed_runs < cell.runs.size()) {
+    notes.push_back(fmt::format("{}: ms/sample over {} of {} runs, those on the machine and build of the column",
+                                cell.attention, cell.timed_runs, cell.runs.size()));
+  }
+  if (cell.time_withheld == "uncommitted changes") {
+    notes.push_back(
+        fmt::format("{}: no relative time, built with uncommitted changes, which may not be the same", cell.attention));
+  } else if (!cell.time_withheld.empty()) {
+    notes.push_back(fmt::format("{}: no relative time, differs from the baseline's runs in {}", cell.attention,
+                                cell.time_withheld));
+  }
 }
 
 }  // namespace
@@ -73,9 +131,19 @@ std::string figure(double value, const char* format) {
   return std::isfinite(value) ? fmt::format(fmt::runtime(format), value) : "-";
 }
 
-std::string interval_text(const Interval& interval) {
-  if (!std::isfinite(interval.low)) return "-";
-  return '[' + percent(interval.low, "{:.1f}") + ", " + percent(interval.high, "{:.1f}") + ']';
+std::string interval_text(const Interval& accuracy) {
+  return difference_interval_text({std::clamp(accuracy.low, 0.0, 1.0), std::clamp(accuracy.high, 0.0, 1.0)});
+}
+
+std::string difference_interval_text(const Interval& difference) {
+  if (!std::isfinite(difference.low)) return "-";
+  return '[' + percent(difference.low, "{:.1f}") + ", " + percent(difference.high, "{:.1f}") + ']';
+}
+
+std::string extent_of(const Setting& setting) {
+  const Json& recipe = setting.identity.at("recipe");
+  return fmt::format("{} steps, at most {} tokens, {}", text_at(recipe, "steps"), text_at(recipe, "max_length"),
+                     text_at(setting.identity, "precision"));
 }
 
 const Cell* cell_of(const Setting& setting, const std::string& attention) {
@@ -86,13 +154,9 @@ const Cell* cell_of(const Setting& setting, const std::string& attention) {
 }
 
 std::vector<Overview> overviews(const Comparison& comparison) {
-  std::vector<std::string> recipes;
-  for (const Setting& setting : comparison.settings) {
-    if (std::find(recipes.begin(), recipes.end(), setting.recipe) == recipes.end()) recipes.push_back(setting.recipe);
-  }
   std::vector<Overview> result;
-  for (const std::string& recipe : recipes) {
-    Overview overview = overview_of(comparison, recipe);
+  for (const Group& group : groups_of(comparison)) {
+    Overview overview = overview_of(comparison, group);
     if (overview.columns.size() >= 2) result.push_back(std::move(overview));
   }
   return result;
@@ -116,7 +180,7 @@ Average average_of(const Overview& overview, const std::string& attention) {
 
 Block overview_block(const Overview& overview) {
   Block block;
-  block.heading = fmt::format("Test accuracy in %, recipe {}", overview.recipe);
+  block.heading = fmt::format("Test accuracy in %, {}", overview.title);
   block.table.header = {"attention"};
   std::vector<std::string> names;
   for (const Setting* setting : overview.columns) names.push_back(setting->task);
@@ -145,7 +209,7 @@ Block overview_block(const Overview& overview) {
 Block accuracy_block(const Setting& setting, const std::string& baseline) {
   Block block;
   block.heading = fmt::format("{}, recipe {} (setting {})", setting.task, setting.recipe, setting.id);
-  block.lines.push_back(fmt::format("{} test rows; always answering the commonest class gives {} %",
+  block.lines.push_back(fmt::format("{}; {} test rows, the commonest class is {} % of them", extent_of(setting),
                                     setting.test_examples, percent(setting.chance, "{:.1f}")));
   if (!setting.differs.empty()) {
     block.lines.push_back(fmt::format("Not comparable with the other settings of {}; here: {}", setting.task,
@@ -157,15 +221,20 @@ Block accuracy_block(const Setting& setting, const std::string& baseline) {
     if (!cell.without.empty()) {
       block.notes.push_back(fmt::format("{}: in no mean: {}", cell.attention, fmt::join(cell.without, ", ")));
     }
+    if (!cell.chance_level && !cell.at_chance.empty()) {
+      block.notes.push_back(fmt::format("{}: not shown to be above chance by its own test rows: {}", cell.attention,
+                                        fmt::join(cell.at_chance, ", ")));
+    }
   }
   if (cell_of(setting, baseline) == nullptr) {
     block.notes.push_back(fmt::format("No completed run of {} in this setting: nothing to compare with.", baseline));
   }
   for (const NormCorrelation& norm : setting.norms) {
     const Correlation& c = norm.correlation;
-    block.notes.push_back(fmt::format("{} after the last step against test accuracy: Spearman {} over {} runs, p {}",
-                                      norm.norm, figure(c.rho, "{:+.2f}"), c.n, figure(c.p, "{:.2g}")));
+    block.notes.push_back(fmt::format("{} after the last step against test accuracy: Spearman {}, n = {} runs",
+                                      norm.norm, figure(c.rho, "{:+.2f}"), c.n));
   }
+  if (!setting.norms.empty()) block.notes.emplace_back(kNotIndependent);
   return block;
 }
 
@@ -192,6 +261,12 @@ Block rows_block(const Setting& setting, const std::string& baseline) {
 Block cost_block(const Setting& setting) {
   Block block;
   block.table.header = {"attention", "ms/sample", "relative", "memory MB", "GFLOP/sample", "parameters"};
+  const auto with = [&](double Cell::*norm) {
+    return std::any_of(setting.cells.begin(), setting.cells.end(),
+                       [&](const Cell& cell) { return std::isfinite(cell.*norm); });
+  };
+  const bool norms = with(&Cell::norm_per_sqrt_n) || with(&Cell::max_score);
+  if (norms) block.table.header.insert(block.table.header.end(), {"P/sqrt(n)", "max S"});
   for (const Cell& cell : setting.cells) {
     if (cell.runs.empty()) continue;
     block.table.rows.push_back({cell.attention, figure(cell.ms_per_sample, "{:.3g}"),
@@ -199,10 +274,11 @@ Block cost_block(const Setting& setting) {
                                 figure(static_cast<double>(cell.peak_rss_bytes) * 1e-6, "{:.0f}"),
                                 figure(cell.flops_per_sample * 1e-9, "{:.3g}"),
                                 fmt::format("{}{}", cell.parameters, cell.parameters_differ ? "!" : " ")});
-    if (!cell.time_withheld.empty()) {
-      block.notes.push_back(fmt::format("{}: no relative time, differs from the baseline's runs in {}", cell.attention,
-                                        cell.time_withheld));
+    if (norms) {
+      block.table.rows.back().push_back(figure(cell.norm_per_sqrt_n, "{:.3g}"));
+      block.table.rows.back().push_back(figure(cell.max_score, "{:.3g}"));
     }
+    add_time_notes(cell, block.notes);
   }
   if (block.table.rows.empty()) block.table.header.clear();
   return block;
@@ -210,7 +286,7 @@ Block cost_block(const Setting& setting) {
 
 Document mixed_document(const Comparison& comparison) {
   Document document;
-  for (const auto& settings : by_task(comparison, "")) {
+  for (const auto& settings : by_task(comparison, nullptr)) {
     if (settings.size() < 2) continue;
     Block block;
     block.heading = fmt::format("{}: different settings side by side", settings.front()->task);
@@ -237,8 +313,11 @@ Block legend(const std::string& baseline) {
   block.heading = "Legend";
   block.lines = {
       "test %: mean over runs of the test accuracy at the best validation accuracy; last %: after the last step.",
-      "95 %: interval by Student's t over seeds; with one run Wilson's, of its test rows alone.",
-      "c: chance level, the interval reaches down to the commonest class; of an average: one of its parts does.",
+      "95 %: interval by Student's t over seeds; with one run Wilson's, of its test rows alone; cut at 0 and 100.",
+      fmt::format(
+          "c: not shown to be above chance, the share of the commonest class: by Wilson's {} % intervals of the "
+          "test rows none of the runs by its own, or all together not; of an average: one of its parts.",
+          std::lround(100.0 * kConfidence)),
       fmt::format("diff.: to {}, in points; over the shared seeds where there are two, else of the means.", baseline),
       "p: paired t over shared seeds, else Welch's; Holm's correction over all comparisons of the task.",
       "verdict: within noise where p is 0.05 or more; one seed, no spread: no test can be made.",
@@ -247,9 +326,13 @@ Block legend(const std::string& baseline) {
                   "trained models; of another seed only the test over seeds does. Baseline: {}.",
                   baseline),
       "Rows are sorted by test %, which ranks nothing within the noise.",
-      fmt::format("relative: training time to {} on equal machine, threads and commit, since another commit may be "
-                  "faster; memory: the largest of the runs; !: parameters differ by over 10 %.",
-                  baseline)};
+      fmt::format("ms/sample: of runs on one machine and build only; relative: training time to {} on equal machine, "
+                  "threads and commit, since another commit may be faster; memory: the largest of the runs; !: "
+                  "parameters differ by over 10 %.",
+                  baseline),
+      std::string(
+          "P/sqrt(n): Frobenius norm of the attention matrix over the root of the length, mean over layers, heads "
+          "and runs; max S: the largest absolute score; both after the last step, of runs with --norms.")};
   return block;
 }
 

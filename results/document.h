@@ -20,7 +20,7 @@ struct Block {
 
 using Document = std::vector<Block>;
 
-// Whether a cell is a figure with a mark behind it: "37.25c" for chance level, "95114!" for another size.
+// Whether a cell is a figure with a mark behind it: "37.25c" not above chance, "95114!" for another size.
 bool has_mark(const std::string& cell);
 
 // At most `width` columns where the figures leave room for names; a longer name gets a line of its own.

@@ -28,7 +28,7 @@ std::string figure_html(std::string text) {
   const char mark = text.back();
   text.pop_back();
   return fmt::format("{}<sup title=\"{}\">{}</sup>", html_escaped(text),
-                     mark == 'c' ? "chance level" : "parameters differ by over 10 %", mark);
+                     mark == 'c' ? "not shown to be above chance" : "parameters differ by over 10 %", mark);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ summary { cursor: pointer; padding: 0.2rem 0; }
 @media print {
   body { font-size: 10pt; }
   main { max-width: none; padding: 0; }
-  nav, details { display: none; }
+  nav, summary, details:not([open]) { display: none; }
   .box { overflow: visible; }
   table { font-size: 8pt; } th, td { padding: 0.15rem 0.35rem; }
   .figures { display: block; }

@@ -116,6 +116,7 @@ void test_cell(Cell& cell, const Cell& baseline, Reader& reader) {
 }  // namespace
 
 Predictions read_predictions(const std::filesystem::path& file) {
+  require_regular(file);
   const std::string text = read_file(file);
   Predictions predictions;
   std::vector<int64_t> rows;

@@ -66,6 +66,12 @@ void drop_repeats(std::vector<fs::path>& paths) {
 
 }  // namespace
 
+void require_regular(const fs::path& path) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::exists(status) && !fs::is_regular_file(status)) throw InputError("{}: not a regular file", path.string());
+}
+
 RecordFiles read_records(const std::vector<std::string>& paths) {
   RecordFiles files;
   std::vector<fs::path> found;
@@ -88,6 +94,7 @@ RecordFiles read_records(const std::vector<std::string>& paths) {
   const auto work = [&] {
     for (size_t i = next++; i < found.size(); i = next++) {
       try {
+        require_regular(found[i]);
         records[i] = read_record(found[i]);
       } catch (const std::exception& error) {
         problems[i] = one_line(error.what());

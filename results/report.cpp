@@ -71,7 +71,9 @@ std::string setting_html(ReportContext& context, const Setting& setting) {
   add(rows_block(setting, baseline), fmt::format("The same test rows as {}, seed by seed (McNemar)", baseline));
   html += pairs_html(setting);
   add(cost_block(setting), "Training time, memory and size");
-  return html + figures_html(context, setting) + maps_html(context, setting) + "</section>\n";
+  html += figures_html(context, setting);
+  html += maps_html(context, setting);
+  return html + "</section>\n";
 }
 
 std::string problems_html(const std::vector<std::string>& problems, const std::vector<std::string>& left_out) {

@@ -17,7 +17,7 @@ namespace lra {
 namespace {
 
 constexpr size_t kCurves = kStyles;    // in one plot: more can't be told apart
-constexpr size_t kPointsOfCurve = 60;  // more are averaged in groups
+constexpr size_t kPointsOfCurve = 60;  // of more some are left out, or neighbours averaged
 constexpr size_t kThinLines = 12;      // more hide the means
 constexpr size_t kLayers = 4;
 constexpr double kLogFrom = 30.0;  // ratio of values from which an axis is logarithmic
@@ -40,19 +40,42 @@ std::string of_many(const Setting& setting, const Cells& shown) {
   return fmt::format(" {} of {} are drawn, by mean accuracy, which ranks nothing within the noise.", shown.size(), all);
 }
 
-std::vector<Point> points_of(const Course& course, double factor) {
-  const size_t n = course.size(), groups = std::min(n, kPointsOfCurve);
+// How a long course is made short.
+enum class Thinning { kMeans, kDrop };
+
+// Means of neighbours: what single batches are drawn as.
+std::vector<Point> means_of(const std::vector<Point>& all) {
+  const size_t n = all.size(), groups = std::min(n, kPointsOfCurve);
   std::vector<Point> points(groups);
   std::vector<double> members(groups);
-  size_t i = 0;
-  for (const auto& [step, value] : course) {
-    const size_t group = i++ * groups / n;
-    points[group].x += static_cast<double>(step);
-    points[group].y += factor * value;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t group = i * groups / n;
+    points[group].x += all[i].x;
+    points[group].y += all[i].y;
     ++members[group];
   }
   for (size_t k = 0; k < groups; ++k) points[k] = {points[k].x / members[k], points[k].y / members[k]};
   return points;
+}
+
+// Evenly chosen ones, the first, the last and the highest among them: no point is anything but a measured one.
+std::vector<Point> some_of(const std::vector<Point>& all) {
+  std::set<size_t> kept = {static_cast<size_t>(
+      std::max_element(all.begin(), all.end(), [](const Point& a, const Point& b) { return a.y < b.y; }) -
+      all.begin())};
+  const size_t steps = kPointsOfCurve - 2;  // with the last and the highest kPointsOfCurve at most
+  for (size_t i = 0; i <= steps; ++i) kept.insert(i * (all.size() - 1) / steps);
+  std::vector<Point> points;
+  points.reserve(kept.size());
+  for (const size_t i : kept) points.push_back(all[i]);
+  return points;
+}
+
+std::vector<Point> points_of(const Course& course, double factor, Thinning thinning) {
+  std::vector<Point> all;
+  for (const auto& [step, value] : course) all.push_back({static_cast<double>(step), factor * value});
+  if (all.size() <= kPointsOfCurve) return all;
+  return thinning == Thinning::kMeans ? means_of(all) : some_of(all);
 }
 
 // The mean over runs at the steps that all of them have.
@@ -71,37 +94,80 @@ Course mean_course(const std::vector<Course>& courses) {
   return mean;
 }
 
+struct Curves {
+  std::vector<Series> series;
+  bool shortened = false;  // a course had more points than are drawn
+};
+
+// What a figure shows of each run.
+struct Followed {
+  std::string what;
+  double factor;
+  Thinning thinning;
+  std::function<const Course*(const RunLog&)> pick;
+};
+
+// Names the steps and runs that a mean leaves out.
+void note_gaps(ReportContext& context, const Setting& setting, const Cell& cell, const std::string& what,
+               const std::vector<Course>& courses, size_t drawn) {
+  std::set<int64_t> steps;
+  for (const Course& course : courses) {
+    for (const auto& [step, value] : course) steps.insert(step);
+  }
+  const std::string name = fmt::format("{} (setting {}), {}, {}", setting.task, setting.id, cell.attention, what);
+  if (drawn < steps.size()) {
+    context.note(
+        fmt::format("{}: its runs were logged at different steps; the mean is drawn at the {} of {} that all "
+                    "have{}",
+                    name, drawn, steps.size(), drawn == 0 ? ", so there is no curve" : ""));
+  }
+  if (courses.size() < cell.runs.size()) {
+    context.note(fmt::format("{}: known of {} of {} runs only", name, courses.size(), cell.runs.size()));
+  }
+}
+
 // A curve a cell: the mean over its runs, and each run in a thin line where there are several but not too many.
-std::vector<Series> curves(ReportContext& context, const Cells& cells, double factor,
-                           const std::function<const Course*(const RunLog&)>& pick) {
-  std::vector<Series> all;
+Curves curves(ReportContext& context, const Setting& setting, const Cells& cells, const Followed& followed) {
+  Curves all;
   size_t runs = 0;
   for (const Cell* cell : cells) runs += cell->runs.size();
   for (const Cell* cell : cells) {
     std::vector<Course> courses;
     for (const RecordFile* run : cell->runs) {
-      const Course* course = pick(context.log(*run));
+      const Course* course = followed.pick(context.log(*run));
       if (course != nullptr && !course->empty()) courses.push_back(*course);
     }
     if (courses.empty()) continue;
-    Series series{.style = context.names.style(cell->attention),
+    const Course mean = mean_course(courses);
+    note_gaps(context, setting, *cell, followed.what, courses, mean.size());
+    all.shortened = all.shortened || mean.size() > kPointsOfCurve;
+    Series series{.style = style_in(setting, cell->attention),
                   .label = context.names.letter(cell->attention),
-                  .points = points_of(mean_course(courses), factor),
+                  .points = points_of(mean, followed.factor, followed.thinning),
                   .intervals = {},
                   .thin = {}};
     for (size_t i = 0; courses.size() > 1 && runs <= kThinLines && i < courses.size(); ++i) {
-      series.thin.push_back(points_of(courses[i], factor));
+      all.shortened = all.shortened || courses[i].size() > kPointsOfCurve;
+      series.thin.push_back(points_of(courses[i], followed.factor, followed.thinning));
     }
-    if (!series.points.empty()) all.push_back(std::move(series));
+    if (!series.points.empty()) all.series.push_back(std::move(series));
   }
   return all;
 }
 
 // What its lines are.
-std::string caption_of(const std::vector<Series>& series) {
+std::string caption_of(const Curves& curves, Thinning thinning) {
   const auto thin = [](const Series& s) { return !s.thin.empty(); };
-  return std::any_of(series.begin(), series.end(), thin) ? "Mean over runs; each run in a thin line."
-                                                         : "Mean over runs.";
+  std::string text = std::any_of(curves.series.begin(), curves.series.end(), thin)
+                         ? "Mean over runs; each run in a thin line."
+                         : "Mean over runs.";
+  if (curves.shortened) {
+    text += thinning == Thinning::kMeans
+                ? fmt::format(" Of more than {} points the means of neighbours.", kPointsOfCurve)
+                : fmt::format(" Of more than {0} points {0} at most, the first, the last and the highest among them.",
+                              kPointsOfCurve);
+  }
+  return text;
 }
 
 Table curve_table(const std::vector<Series>& series, const char* x, const char* format) {
@@ -146,8 +212,8 @@ std::string accuracy_figure(ReportContext& context, const Setting& setting) {
   for (const Cell& cell : setting.cells) {
     if (cell.runs.empty()) continue;
     plot.rows.push_back({fmt::format("{} {}: {}{}", context.names.letter(cell.attention), shortened(cell.attention, 38),
-                                     percent(cell.test.mean), cell.chance_level ? " (chance level)" : ""),
-                         context.names.style(cell.attention),
+                                     percent(cell.test.mean), cell.chance_level ? " (c)" : ""),
+                         style_in(setting, cell.attention),
                          100.0 * cell.test.mean,
                          {std::max(0.0, 100.0 * cell.interval.low), std::min(100.0, 100.0 * cell.interval.high)}});
     if (std::isnan(cell.interval.low)) plot.rows.back().interval = {};
@@ -155,68 +221,46 @@ std::string accuracy_figure(ReportContext& context, const Setting& setting) {
                           percent(cell.test.mean) + (cell.chance_level ? "c" : " "), interval_text(cell.interval)});
   }
   if (plot.rows.empty()) return "";
-  return context.figure(plot, "Test accuracy",
-                        "Mean over runs and 95 % interval, cut at 0 and 100: Student's t over seeds, with one run "
-                        "Wilson's of its test rows. Dashed: always answering the commonest class.",
-                        table);
+  return context.figure(
+      plot, "Test accuracy",
+      "Mean over runs and 95 % interval, cut at 0 and 100: Student's t over seeds, with one run "
+      "Wilson's of its test rows. Dashed: always answering the commonest class. c: not shown to be above that.",
+      table);
 }
 
 std::string training_figures(ReportContext& context, const Setting& setting, const Cells& cells) {
   const std::string more = of_many(setting, cells);
   Plot plot{.x_label = "step", .y_label = "validation accuracy in %"};
-  plot.series = curves(context, cells, 100.0, [](const RunLog& log) { return &log.validation; });
+  Curves drawn =
+      curves(context, setting, cells,
+             {"validation accuracy", 100.0, Thinning::kDrop, [](const RunLog& log) { return &log.validation; }});
   std::string html;
+  plot.series = drawn.series;
   if (!plot.series.empty()) {
-    html += context.figure(plot, "Validation accuracy over training", caption_of(plot.series) + more,
+    html += context.figure(plot, "Validation accuracy over training", caption_of(drawn, Thinning::kDrop) + more,
                            curve_table(plot.series, "step", "{:.2f}"));
   }
-  plot.series = curves(context, cells, 1.0, [](const RunLog& log) { return &log.loss; });
+  drawn = curves(context, setting, cells,
+                 {"training loss", 1.0, Thinning::kMeans, [](const RunLog& log) { return &log.loss; }});
+  plot.series = drawn.series;
   plot.y_label = "training loss";
   plot.log_y = wants_log(plot.series);
   if (!plot.series.empty()) {
-    html += context.figure(
-        plot, "Training loss",
-        "Loss of single batches as logged, above 60 of them means of neighbours. " + caption_of(plot.series) + more,
-        curve_table(plot.series, "step", "{:.4f}"));
+    html += context.figure(plot, "Training loss",
+                           "Loss of single batches as logged. " + caption_of(drawn, Thinning::kMeans) + more,
+                           curve_table(plot.series, "step", "{:.4f}"));
   }
   return html;
 }
 
-// Runs of a cell by machine and build.
-using Machines = std::map<std::string, std::vector<const RecordFile*>>;
-
-Machines machines_of(const Cell& cell) {
-  Machines machines;
-  for (const RecordFile* run : cell.runs) {
-    if (run->record.speed.samples_per_second > 0.0) {
-      machines[dump_json(machine_of(run->record.environment))].push_back(run);
-    }
-  }
-  return machines;
-}
-
-// The machine on which the most cells have runs; empty without any.
-std::string common_machine(const Setting& setting) {
-  std::map<std::string, int> cells_on;
-  for (const Cell& cell : setting.cells) {
-    for (const auto& [machine, runs] : machines_of(cell)) ++cells_on[machine];
-  }
-  std::string common;
-  for (const auto& [machine, cells] : cells_on) {
-    if (common.empty() || cells > cells_on[common]) common = machine;
-  }
-  return common;
-}
-
 std::string speed_figure(ReportContext& context, const Setting& setting) {
-  const std::string machine = common_machine(setting);
   Plot plot{.x_label = "training time in ms a sample", .y_label = "test accuracy in %", .lines = false};
   Table table{{"attention", "runs", "ms/sample", "test %"}, {}};
   std::vector<std::string> elsewhere;
   for (const Cell& cell : setting.cells) {
     if (cell.runs.empty()) continue;
-    const Machines machines = machines_of(cell);
-    const auto found = machines.find(machine);
+    const auto machines = machines_of(cell);
+    const auto found = machines.find(setting.machine);
     if (found == machines.end()) {
       elsewhere.push_back(cell.attention);
       continue;
@@ -227,7 +271,7 @@ std::string speed_figure(ReportContext& context, const Setting& setting) {
       accuracies.push_back(100.0 * run->record.best->test_accuracy);
     }
     const double x = summarise(times).mean, y = summarise(accuracies).mean;
-    plot.series.push_back({.style = context.names.style(cell.attention),
+    plot.series.push_back({.style = style_in(setting, cell.attention),
                            .label = context.names.letter(cell.attention),
                            .points = {{x, y}},
                            .intervals = {},
@@ -237,14 +281,15 @@ std::string speed_figure(ReportContext& context, const Setting& setting) {
   if (plot.series.size() < 2) return "";
   const EnvironmentRecord e = [&] {
     for (const Cell& cell : setting.cells) {
-      const Machines machines = machines_of(cell);
-      if (const auto found = machines.find(machine); found != machines.end())
+      const auto machines = machines_of(cell);
+      if (const auto found = machines.find(setting.machine); found != machines.end())
         return found->second.front()->record.environment;
     }
     return EnvironmentRecord{};
   }();
   std::string caption =
-      fmt::format("Means over runs on one machine and build: {}, threads: {}, commit {}.", e.cpu, e.threads, e.commit);
+      fmt::format("Means over runs on one machine and build: {}, threads: {}, commit {}{}.", e.cpu, e.threads, e.commit,
+                  e.dirty ? " with uncommitted changes, which may not be the same" : "");
   if (!elsewhere.empty()) caption += fmt::format(" No run there, so not shown: {}.", fmt::join(elsewhere, ", "));
   return context.figure(plot, "Speed against accuracy", caption, table);
 }
@@ -268,16 +313,18 @@ std::string norm_figures(ReportContext& context, const Setting& setting, const C
         break;
       }
       Plot plot{.x_label = "step", .y_label = kind.title};
-      plot.series = curves(context, cells, 1.0, [&](const RunLog& log) -> const Course* {
+      const auto pick = [&](const RunLog& log) -> const Course* {
         const auto found = log.norms.find({kind.key, layer});
         return found == log.norms.end() ? nullptr : &found->second;
-      });
+      };
+      const Curves drawn = curves(context, setting, cells, {kind.key, 1.0, Thinning::kDrop, pick});
+      plot.series = drawn.series;
       plot.log_y = wants_log(plot.series);
       if (plot.series.empty()) continue;
       html += context.figure(
           plot, fmt::format("{}, layer {}", kind.title, layer),
-          fmt::format("{} of the records, over heads and validation rows. {}{}{}", kind.key, caption_of(plot.series),
-                      plot.log_y ? " Logarithmic." : "", of_many(setting, cells)),
+          fmt::format("{} of the records, over heads and validation rows. {}{}{}", kind.key,
+                      caption_of(drawn, Thinning::kDrop), plot.log_y ? " Logarithmic." : "", of_many(setting, cells)),
           curve_table(plot.series, "step", "{:.4g}"));
     }
   }
@@ -289,7 +336,7 @@ std::string correlation_figure(ReportContext& context, const Setting& setting, c
   Table table{{"attention", "seed", norm.norm, "test %"}, {}};
   std::vector<double> norms;
   for (const Cell& cell : setting.cells) {
-    Series series{.style = context.names.style(cell.attention), .label = context.names.letter(cell.attention)};
+    Series series{.style = style_in(setting, cell.attention), .label = context.names.letter(cell.attention)};
     for (const RecordFile* run : cell.runs) {
       const double value = last_norm(run->record, norm.norm.c_str());
       if (!std::isfinite(value)) continue;
@@ -303,20 +350,22 @@ std::string correlation_figure(ReportContext& context, const Setting& setting, c
   plot.log_x = wants_log(norms) ? 10 : 0;
   const Correlation& c = norm.correlation;
   return context.figure(plot, fmt::format("{} against accuracy", norm.norm),
-                        fmt::format("A point a run. Spearman's correlation {}, n = {}, p {}.", figure(c.rho, "{:+.2f}"),
-                                    c.n, figure(c.p, "{:.2g}")),
+                        fmt::format("A point a run. Spearman's correlation {}, n = {}. Seeds of one attention are not "
+                                    "independent of each other.",
+                                    figure(c.rho, "{:+.2f}"), c.n),
                         table);
 }
 
 std::string legend_html(const ReportContext& context, const Setting& setting) {
   std::map<int, std::string> names;  // by letter
   for (const Cell& cell : setting.cells) {
-    if (!cell.runs.empty()) names[context.names.style(cell.attention)] = cell.attention;
+    if (!cell.runs.empty()) names[context.names.order(cell.attention)] = cell.attention;
   }
   std::string items;
-  for (const auto& [style, attention] : names) {
-    items += fmt::format("<li><strong>{}</strong>{}<span class=\"name\">{}</span></li>\n",
-                         context.names.letter(attention), Plotter::sample(style), html_escaped(attention));
+  for (const auto& [order, attention] : names) {
+    items +=
+        fmt::format("<li><strong>{}</strong>{}<span class=\"name\">{}</span></li>\n", context.names.letter(attention),
+                    Plotter::sample(style_in(setting, attention)), html_escaped(attention));
   }
   return "<ul class=\"legend\" aria-label=\"Names in the plots\">\n" + items + "</ul>\n";
 }
@@ -326,8 +375,10 @@ std::string legend_html(const ReportContext& context, const Setting& setting) {
 std::string figures_html(ReportContext& context, const Setting& setting) {
   const Cells cells = shown_cells(setting);
   if (cells.empty()) return "";
-  std::string html = accuracy_figure(context, setting) + training_figures(context, setting, cells) +
-                     speed_figure(context, setting) + norm_figures(context, setting, cells);
+  std::string html = accuracy_figure(context, setting);  // one after the other: a sum may be worked out in any order
+  html += training_figures(context, setting, cells);
+  html += speed_figure(context, setting);
+  html += norm_figures(context, setting, cells);
   for (const NormCorrelation& norm : setting.norms) html += correlation_figure(context, setting, norm);
   return "<h3>Figures</h3>\n" + legend_html(context, setting) + "<div class=\"figures\">\n" + html + "</div>\n";
 }

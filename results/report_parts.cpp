@@ -89,7 +89,10 @@ std::vector<std::string> provenance_row(const Setting& setting, const Cell& cell
           e.commit + (e.dirty ? " (changed)" : ""),
           fmt::format("{} {}", e.compiler, e.build),
           e.gpu ? *e.gpu : e.cpu,
+          e.instruction_set,
+          e.backend,
           std::to_string(e.threads),
+          std::to_string(e.ranks),
           e.precision,
           hash(r.data.train),
           hash(r.data.validation),
@@ -109,9 +112,18 @@ Names::Names(const Comparison& comparison) {
 
 std::string Names::letter(const std::string& attention) const {
   std::string letters;
-  for (int i = style(attention) + 1; i > 0; i = (i - 1) / 26)
+  for (int i = order(attention) + 1; i > 0; i = (i - 1) / 26)
     letters.insert(letters.begin(), static_cast<char>('A' + (i - 1) % 26));
   return letters;
+}
+
+int style_in(const Setting& setting, const std::string& attention) {
+  int place = 0;
+  for (const Cell& cell : setting.cells) {
+    if (cell.attention == attention) break;
+    if (!cell.runs.empty()) ++place;
+  }
+  return place;
 }
 
 const RunLog& ReportContext::log(const RecordFile& run) {
@@ -189,10 +201,10 @@ std::string maps_html(ReportContext& context, const Setting& setting) {
 }
 
 std::string provenance_html(const Comparison& comparison) {
-  Table table{
-      {"run folder", "task", "setting", "attention", "seed", "status", "steps", "best step", "commit", "compiler",
-       "machine", "threads", "precision", "train data", "validation data", "test data", "started", "finished"},
-      {}};
+  Table table{{"run folder", "task",      "setting",    "attention",       "seed",         "status",  "steps",
+               "best step",  "commit",    "compiler",   "machine",         "instructions", "backend", "threads",
+               "ranks",      "precision", "train data", "validation data", "test data",    "started", "finished"},
+              {}};
   for (const Setting& setting : comparison.settings) {
     for (const Cell& cell : setting.cells) {
       for (const RecordFile* run : cell.runs) table.rows.push_back(provenance_row(setting, cell, *run));

@@ -13,16 +13,20 @@
 
 namespace lra {
 
-// A letter and a style for each attention, the same in all plots of a report.
+// A letter for each attention, the same in all plots of a report.
 class Names {
  public:
   explicit Names(const Comparison& comparison);
-  int style(const std::string& attention) const { return order_.at(attention); }
+  int order(const std::string& attention) const { return order_.at(attention); }
   std::string letter(const std::string& attention) const;  // "A" to "Z", "AA", …
 
  private:
   std::map<std::string, int> order_;
 };
+
+// The place of an attention among those of a setting that have runs: a plot of curves holds the first kStyles of them,
+// so no two of its curves look alike.
+int style_in(const Setting& setting, const std::string& attention);
 
 class ReportContext {
  public:
@@ -35,7 +39,7 @@ class ReportContext {
   // A figure: heading, plot, caption, and a table to open; the table stands open where there is no plot.
   template <class AnyPlot>
   std::string figure(const AnyPlot& plot, const std::string& title, const std::string& caption, const Table& table) {
-    const std::string svg = plotter_.draw(plot, "p" + std::to_string(++plots_), title + ". " + caption);
+    const std::string svg = plotter_.draw(plot, "p" + std::to_string(++plots_), title, caption);
     if (!plotter_.problem().empty()) note(plotter_.problem());
     return around(svg, title, caption, table);
   }

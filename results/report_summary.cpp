@@ -40,11 +40,12 @@ std::string row_test_text(const Cell& cell) {
 std::string tested(const Cell& cell) {
   const Difference& d = cell.versus->difference;
   return fmt::format("{}, 95 % interval {}, p {:.2g} after Holm's correction, {}", points(d.difference),
-                     interval_text(d.interval), cell.versus->p_holm, cell.versus->test);
+                     difference_interval_text(d.interval), cell.versus->p_holm, cell.versus->test);
 }
 
 void add_verdicts(Lines& lines, const Setting& setting, const std::string& baseline) {
   std::vector<std::string> alike, untested;
+  bool one_seed = false;
   for (const Cell& cell : setting.cells) {
     if (!cell.versus) continue;
     const std::string difference = points(cell.versus->difference.difference);
@@ -59,6 +60,7 @@ void add_verdicts(Lines& lines, const Setting& setting, const std::string& basel
         alike.push_back(fmt::format("{} ({}, p {:.2g})", cell.attention, difference, cell.versus->p_holm));
         break;
       case Verdict::kUntested:
+        one_seed = one_seed || cell.versus->reason == "one seed";
         untested.push_back(
             fmt::format("{} ({}, {}{})", cell.attention, difference, cell.versus->reason, row_test_text(cell)));
     }
@@ -70,8 +72,8 @@ void add_verdicts(Lines& lines, const Setting& setting, const std::string& basel
   }
   if (!untested.empty()) {
     lines.add("open", "?",
-              fmt::format("Not tested against {}: {}. One seed says nothing of the noise between seeds.", baseline,
-                          fmt::join(untested, "; ")));
+              fmt::format("Not tested against {}: {}.{}", baseline, fmt::join(untested, "; "),
+                          one_seed ? " One seed says nothing of the noise between seeds." : ""));
   }
 }
 
@@ -88,7 +90,8 @@ void add_state(Lines& lines, const Setting& setting, const std::string& baseline
   }
   if (!chance.empty()) {
     lines.add("open", "○",
-              fmt::format("At chance level ({} %): {}.", percent(setting.chance, "{:.1f}"), fmt::join(chance, ", ")));
+              fmt::format("Not shown to be above chance ({} %): {}.", percent(setting.chance, "{:.1f}"),
+                          fmt::join(chance, ", ")));
   }
   if (!uncounted.empty()) lines.add("open", "!", fmt::format("In no mean: {}.", fmt::join(uncounted, "; ")));
 }
@@ -115,7 +118,8 @@ std::string alone_line(const Comparison& comparison, const Setting& setting) {
   if (!cell.runs.empty())
     line +=
         fmt::format(", {} %, {} run{}", percent(cell.test.mean), cell.runs.size(), cell.runs.size() == 1 ? "" : "s");
-  if (cell.chance_level) line += fmt::format(", at chance level ({} %)", percent(setting.chance, "{:.1f}"));
+  if (cell.chance_level)
+    line += fmt::format(", not shown to be above chance ({} %)", percent(setting.chance, "{:.1f}"));
   if (!cell.without.empty()) line += fmt::format("; in no mean: {}", fmt::join(cell.without, ", "));
   return line;
 }
@@ -127,8 +131,8 @@ std::vector<std::string> missing_cells(const Comparison& comparison) {
     for (const std::string& attention : overview.attentions) {
       const Average average = average_of(overview, attention);
       if (average.missing.empty()) continue;
-      lines.push_back(fmt::format("{} has no completed run on {} (recipe {}), hence no average over tasks.", attention,
-                                  fmt::join(average.missing, ", "), overview.recipe));
+      lines.push_back(fmt::format("{} has no completed run on {} ({}), hence no average over tasks.", attention,
+                                  fmt::join(average.missing, ", "), overview.title));
     }
   }
   return lines;

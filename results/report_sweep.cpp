@@ -1,13 +1,18 @@
 // Accuracy of polynomial attention against its scale, a curve a sequence length (Figure 1 of arXiv 2410.18613). Lengths
 // differ in recipe and data by nature; they share a plot where nothing else differs, and no test compares them.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 
+#include "lib/util/program.h"
 #include "results/comparison_blocks.h"
 #include "results/html.h"
 #include "results/report_parts.h"
@@ -16,24 +21,68 @@ namespace lra {
 
 namespace {
 
+constexpr double kNoNumber = std::numeric_limits<double>::infinity();  // sorts last
+
 struct SweepPoint {
   int64_t length = 0;
   std::string scale;
   std::optional<double> value;  // of the scale where it is a number
+  const Setting* setting = nullptr;
   const Cell* cell = nullptr;
 };
 
 struct Sweep {
-  std::string task, recipe, variant;
+  std::string title, source;
   std::vector<SweepPoint> points;
+  std::map<int64_t, std::vector<const Setting*>> settings;  // of each length, in the order of their curves
 };
 
 // What the members of a sweep share: all settings but length and the data it cuts, all options but the scale.
-std::string key_of(const Setting& setting, const Record& record, const Json& options) {
+std::string key_of(const Setting& setting, const Record& record, const std::string& variant) {
   Json identity = setting.identity;
   for (const char* field : {"max_length", "padded_length"}) identity["recipe"].erase(field);
   identity.erase("data");
-  return dump_json(Json({setting.task, record.data.source, identity, options}));
+  return dump_json(Json({setting.task, record.data.source, identity, variant}));
+}
+
+// "polynomial:power=3,causal=1+xsa" of a canonical spec, without its scale.
+std::string without_scale(const std::string& spec) {
+  const size_t plus = std::min(spec.find('+'), spec.size()), colon = std::min(spec.find(':'), plus);
+  std::string options;
+  for (size_t begin = colon + 1; begin < plus;) {
+    const size_t end = std::min(spec.find(',', begin), plus);
+    const std::string option = spec.substr(begin, end - begin);
+    if (!option.starts_with("scale=")) options += (options.empty() ? ":" : ",") + option;
+    begin = end + 1;
+  }
+  return spec.substr(0, colon) + options + spec.substr(plus);
+}
+
+// In what a setting differs from others of its task, length and data aside, which differ within a sweep too.
+std::string other_fields(const Setting& setting) {
+  std::vector<std::string> fields;
+  for (const std::string& field : setting.differs) {
+    const std::string_view name = std::string_view(field).substr(0, field.find(' '));
+    if (name == "recipe.max_length" || name == "recipe.padded_length" || name.starts_with("data.")) continue;
+    fields.push_back(name.starts_with("recipe.") ? field.substr(7) : field);
+  }
+  return fmt::format("{}", fmt::join(fields, ", "));
+}
+
+// Sweeps of one title get what tells them apart behind it.
+void tell_apart(std::vector<Sweep>& sweeps) {
+  const auto extend = [&](auto&& more) {
+    std::map<std::string, int> titles;
+    for (const Sweep& sweep : sweeps) ++titles[sweep.title];
+    for (Sweep& sweep : sweeps) {
+      if (titles[sweep.title] < 2) continue;
+      const std::string text = more(sweep);
+      if (!text.empty()) sweep.title += ", " + text;
+    }
+  };
+  extend([](const Sweep& sweep) { return other_fields(*sweep.points.front().setting); });
+  extend([](const Sweep& sweep) { return one_line("data " + sweep.source); });
+  extend([](const Sweep& sweep) { return "setting " + sweep.points.front().setting->id; });
 }
 
 std::optional<double> positive(const std::string& text) {
@@ -49,32 +98,62 @@ std::vector<Sweep> sweeps_of(const Comparison& comparison) {
     for (const Cell& cell : setting.cells) {
       if (cell.runs.empty()) continue;
       const Record& record = cell.runs.front()->record;
-      Json options = record.attention.options;
+      const Json& options = record.attention.options;
       if (record.attention.name != "polynomial" || !options.contains("scale")) continue;
       const Json& scale = options.at("scale");
-      const std::string text = scale.is_string() ? scale.get<std::string>() : dump_json(scale);
-      options.erase("scale");
-      Sweep& sweep = sweeps[key_of(setting, record, options)];
-      sweep.task = setting.task;
-      sweep.recipe = setting.recipe;
-      sweep.variant = "power " + (options.contains("power") ? dump_json(options.at("power")) : "unknown");
-      sweep.points.push_back({record.task.max_length, text, positive(text), &cell});
+      const std::string text = one_line(scale.is_string() ? scale.get<std::string>() : dump_json(scale));
+      const std::string variant = without_scale(cell.attention);
+      Sweep& sweep = sweeps[key_of(setting, record, variant)];
+      sweep.title = fmt::format("{}, recipe {}, {}", setting.task, setting.recipe, variant);
+      sweep.source = record.data.source;
+      const int64_t length = record.task.max_length;
+      sweep.points.push_back({length, text, positive(text), &setting, &cell});
+      auto& settings = sweep.settings[length];
+      if (settings.empty() || settings.back() != &setting) settings.push_back(&setting);
     }
   }
   std::vector<Sweep> result;
   for (auto& [key, sweep] : sweeps) {
-    std::map<int64_t, std::set<double>> scales;
+    std::map<const Setting*, std::set<double>> scales;
     for (const SweepPoint& point : sweep.points) {
-      if (point.value) scales[point.length].insert(*point.value);
+      if (point.value) scales[point.setting].insert(*point.value);
     }
     if (std::none_of(scales.begin(), scales.end(), [](const auto& s) { return s.second.size() >= 2; })) continue;
     std::sort(sweep.points.begin(), sweep.points.end(), [](const SweepPoint& a, const SweepPoint& b) {
-      return std::make_tuple(a.length, a.value.value_or(INFINITY), a.scale) <
-             std::make_tuple(b.length, b.value.value_or(INFINITY), b.scale);
+      return std::make_tuple(a.length, a.setting->id, a.value.value_or(kNoNumber), a.scale) <
+             std::make_tuple(b.length, b.setting->id, b.value.value_or(kNoNumber), b.scale);
     });
+    for (auto& [length, settings] : sweep.settings) {
+      std::sort(settings.begin(), settings.end(), [](const Setting* a, const Setting* b) { return a->id < b->id; });
+    }
     result.push_back(std::move(sweep));
   }
+  tell_apart(result);
   return result;
+}
+
+// "500"; "500 b" where a length has several settings.
+std::string curve_name(const Sweep& sweep, int64_t length, const Setting* setting) {
+  const std::vector<const Setting*>& settings = sweep.settings.at(length);
+  if (settings.size() < 2) return std::to_string(length);
+  const auto place = std::find(settings.begin(), settings.end(), setting) - settings.begin();
+  return place < 26 ? fmt::format("{} {}", length, static_cast<char>('a' + place))
+                    : fmt::format("{} {}", length, place);
+}
+
+// Which data each curve has where a length has several.
+std::string curves_apart(const Sweep& sweep) {
+  std::string text;
+  for (const auto& [length, settings] : sweep.settings) {
+    if (settings.size() < 2) continue;
+    text += fmt::format(" Length {} has {} settings, each with a curve of its own:", length, settings.size());
+    for (const Setting* setting : settings) {
+      text += fmt::format("{} {} is {} ({})", setting == settings.front() ? "" : ";",
+                          curve_name(sweep, length, setting), setting->id, fmt::join(setting->differs, ", "));
+    }
+    text += '.';
+  }
+  return text;
 }
 
 std::string figure_of(ReportContext& context, const Sweep& sweep) {
@@ -84,7 +163,7 @@ std::string figure_of(ReportContext& context, const Sweep& sweep) {
   bool words = false;
   for (const SweepPoint& point : sweep.points) {
     const Cell& cell = *point.cell;
-    const std::string length = std::to_string(point.length);
+    const std::string length = curve_name(sweep, point.length, point.setting);
     table.rows.push_back({length, point.scale, std::to_string(cell.runs.size()),
                           percent(cell.test.mean) + (cell.chance_level ? "c" : " "), interval_text(cell.interval)});
     words = words || !point.value;
@@ -103,9 +182,9 @@ std::string figure_of(ReportContext& context, const Sweep& sweep) {
                                 known ? std::min(100.0, 100.0 * cell.interval.high) : series.points.back().y});
   }
   return context.figure(
-      plot, fmt::format("{}, recipe {}, {}", sweep.task, sweep.recipe, sweep.variant),
-      fmt::format("A curve a sequence length, which stands at its end; bars are 95 % intervals, cut at 0 and 100.{}",
-                  words ? " Scales that are no number stand in the table only." : ""),
+      plot, sweep.title,
+      fmt::format("A curve a sequence length, which stands at its end; bars are 95 % intervals, cut at 0 and 100.{}{}",
+                  words ? " Scales that are no number stand in the table only." : "", curves_apart(sweep)),
       table);
 }
 

@@ -15,7 +15,8 @@ namespace lra {
 
 namespace {
 
-constexpr double kLargest = 1e100;  // beyond it no axis can be drawn
+constexpr size_t kMostBroken = 1000;  // lines: then it is no log
+constexpr double kLargest = 1e100;    // beyond it no axis can be drawn
 
 std::optional<double> number(const Json& line, const char* key) {
   const auto found = line.find(key);
@@ -30,15 +31,6 @@ std::optional<int64_t> whole(const Json& line, const char* key) {
   return found->get<int64_t>();
 }
 
-// Null where it is not JSON.
-Json line_of(std::string_view text) {
-  try {
-    return parse_json(text, "");
-  } catch (const InputError&) {
-    return nullptr;
-  }
-}
-
 // Calls take(line) for each object of the file; says how many lines are none. False: there is no such file.
 template <class Take>
 bool each_line(const std::filesystem::path& file, std::vector<std::string>& problems, Take&& take) {
@@ -46,6 +38,7 @@ bool each_line(const std::filesystem::path& file, std::vector<std::string>& prob
   if (!std::filesystem::exists(file, unknown)) return false;
   std::string text;
   try {
+    require_regular(file);
     text = read_file(file);
   } catch (const InputError& error) {
     problems.push_back(one_line(error.what()));
@@ -54,17 +47,19 @@ bool each_line(const std::filesystem::path& file, std::vector<std::string>& prob
   size_t broken = 0, first = 0;
   for (size_t begin = 0, number = 1; begin < text.size(); ++number) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const Json line = line_of(std::string_view(text).substr(begin, end - begin));
-    if (!line.is_object() || !whole(line, "step")) {
-      if (broken++ == 0) first = number;
-    } else {
-      take(line);
+    const std::optional<Json> line = try_parse_json(std::string_view(text).substr(begin, end - begin));
+    if (line && line->is_object() && whole(*line, "step")) {
+      take(*line);
+    } else if (broken++ == 0) {
+      first = number;
     }
+    if (broken == kMostBroken) break;
     begin = end + 1;
   }
   if (broken > 0) {
-    problems.push_back(one_line(
-        fmt::format("{}:{}: not a line of this file ({} such in all, left out)", file.string(), first, broken)));
+    problems.push_back(
+        one_line(fmt::format("{}:{}: not a line of this file ({} such in all, left out{})", file.string(), first,
+                             broken, broken == kMostBroken ? "; what follows them is not read" : "")));
   }
   return true;
 }

@@ -4,7 +4,6 @@
 #include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
-#include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 #include <numeric>
 
@@ -79,15 +78,6 @@ Interval wilson_interval(int64_t successes, int64_t trials, double confidence) {
   return {successes == 0 ? 0.0 : centre - reach, successes == trials ? 1.0 : centre + reach};
 }
 
-Interval exact_interval(int64_t successes, int64_t trials, double confidence) {
-  check(successes >= 0 && successes <= trials, "{} successes of {} trials", successes, trials);
-  if (trials == 0) return {};
-  const double tail = (1.0 - confidence) / 2.0;
-  const auto k = static_cast<double>(successes), n = static_cast<double>(trials);
-  return {successes == 0 ? 0.0 : boost::math::ibeta_inv(k, n - k + 1.0, tail),
-          successes == trials ? 1.0 : boost::math::ibetac_inv(k + 1.0, n - k, tail)};
-}
-
 Difference paired_t_test(std::span<const double> a, std::span<const double> b, double confidence) {
   check(a.size() == b.size(), "pairs of {} and {} values", a.size(), b.size());
   std::vector<double> differences(a.size());
@@ -146,10 +136,6 @@ Correlation spearman(std::span<const double> x, std::span<const double> y) {
   }
   if (uu == 0.0 || vv == 0.0) return result;
   result.rho = std::clamp(uv / std::sqrt(uu * vv), -1.0, 1.0);
-  if (result.n < 3) return result;
-  const auto degrees = static_cast<double>(result.n - 2);
-  const double rest = 1.0 - result.rho * result.rho;
-  result.p = rest > 0.0 ? two_sided_p(result.rho * std::sqrt(degrees / rest), degrees) : 0.0;
   return result;
 }
 

@@ -25,10 +25,8 @@ struct Sample {
 };
 Sample summarise(std::span<const double> values, double confidence = kConfidence);
 
-// Of a share, from the successes of independent trials; 0 trials: undefined. Wilson's is near the nominal confidence on
-// average, Clopper and Pearson's never below it.
+// Of a share, from the successes of independent trials; 0 trials: undefined. Wilson's.
 Interval wilson_interval(int64_t successes, int64_t trials, double confidence = kConfidence);
-Interval exact_interval(int64_t successes, int64_t trials, double confidence = kConfidence);
 
 // Of mean(a) - mean(b). Fewer than two values on a side give the difference alone; so do values without spread, since
 // accuracies are multiples of 1 / rows and a few equal ones say nothing of the noise between runs.
@@ -50,11 +48,10 @@ double mcnemar_p(int64_t only_a, int64_t only_b);
 // Holm's step-down correction, in the order given. NaN stays NaN and is no comparison.
 std::vector<double> holm(std::span<const double> p);
 
-// Spearman's rank correlation, ties share their mean rank; p two-sided by Student's t with n - 2 degrees of freedom,
-// from n = 3 on. Undefined where one side is constant.
+// Spearman's rank correlation, ties share their mean rank. Undefined where one side is constant.
 struct Correlation {
   int64_t n = 0;
-  double rho = kUndefined, p = kUndefined;
+  double rho = kUndefined;
 };
 Correlation spearman(std::span<const double> x, std::span<const double> y);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr int kWidth = 480, kHeight = 340;  // of the drawing; the page scales it
 constexpr int kLeft = 66, kRight = 48, kTop = 32, kBottom = 54;
 constexpr int kRowHeight = 40, kDotTop = 26;
-constexpr int kSeconds = 60;
+constexpr int kSeconds = 20;        // a plot takes a tenth of one
 constexpr double kLabelGap = 16.0;  // pixels between the lines of two labels
 
 constexpr const char* kDashes[kStyles] = {"", "9,4", "3,4", "12,4,3,4", "5,3", "14,5,5,5", "2,2,8,2", "9,3,3,3,3,3"};
@@ -246,7 +246,8 @@ std::string series_script(const Plot& plot) {
 
 }  // namespace
 
-std::string Plotter::draw(const Plot& plot, const std::string& id, const std::string& description) {
+std::string Plotter::draw(const Plot& plot, const std::string& id, const std::string& title,
+                          const std::string& caption) {
   std::vector<double> xs, ys;
   for (const Series& s : plot.series) {
     for (const Point& point : s.points) xs.push_back(point.x), ys.push_back(point.y);
@@ -266,10 +267,11 @@ std::string Plotter::draw(const Plot& plot, const std::string& id, const std::st
   if (plot.log_y) script += "set logscale y 10\n";
   const Labels labels(x, y);
   script += (plot.lines ? labels.at_ends(plot.series) : labels.beside_points(plot.series)) + series_script(plot);
-  return render(script, kWidth, kHeight, id, description, {});
+  return render(script, {kWidth, kHeight, id, title, caption}, {});
 }
 
-std::string Plotter::draw(const DotPlot& plot, const std::string& id, const std::string& description) {
+std::string Plotter::draw(const DotPlot& plot, const std::string& id, const std::string& title,
+                          const std::string& caption) {
   const int rows = static_cast<int>(plot.rows.size()), left = 12, right = 18;
   const int height = kDotTop + rows * kRowHeight + kBottom;
   std::vector<double> values = {plot.level};
@@ -304,25 +306,38 @@ std::string Plotter::draw(const DotPlot& plot, const std::string& id, const std:
     const char* kind = std::isfinite(row.interval.low) ? "xerrorbars" : "points";
     plots += fmt::format("{}${} with {} {} {}", plots.empty() ? "plot " : ", ", name, kind, look, shape);
   }
-  return render(script + blocks + plots + '\n', kWidth, height, id, description, texts);
+  return render(script + blocks + plots + '\n', {kWidth, height, id, title, caption}, texts);
 }
 
-std::string Plotter::render(const std::string& script, int width, int height, const std::string& id,
-                            const std::string& description, const std::vector<std::string>& texts) {
-  if (missing_) return "";
+std::string Plotter::give_up(std::string problem) {
+  given_up_ = true;
+  problem_ = std::move(problem);
+  return "";
+}
+
+std::string Plotter::render(const std::string& script, const Frame& frame, const std::vector<std::string>& texts) {
+  if (given_up_) return "";
   const std::string head =
-      fmt::format("set terminal svg size {},{} dynamic noenhanced font 'sans-serif,14' name '{}'\n", width, height, id);
-  ChildResult result = run_child({"gnuplot", "-d"}, head + script, kSeconds);
-  if (!result.found) {
-    missing_ = true;
-    problem_ = "no plots: gnuplot is not installed (Debian: gnuplot-nox)";
-    return "";
+      fmt::format("set terminal svg size {},{} dynamic noenhanced font 'sans-serif,14' name '{}'\n", frame.width,
+                  frame.height, frame.id);
+  ChildResult result;
+  try {
+    result = run_child({"gnuplot", "-d"}, head + script, kSeconds);
+  } catch (const InputError& error) {
+    return give_up(fmt::format("no plots: {}", error.what()));
+  }
+  if (!result.found) return give_up("no plots: gnuplot is not installed (Debian: gnuplot-nox)");
+  if (!result.refused.empty()) return give_up("no plots: gnuplot cannot be started: " + result.refused);
+  if (result.out_of_time) {
+    return give_up(fmt::format("plots are missing from \"{}\" on: gnuplot gave no answer within {} seconds",
+                               frame.title, kSeconds));
   }
   if (result.exit_code != 0 || result.output.find("</svg>") == std::string::npos) {
     problem_ = "a plot is missing, gnuplot failed: " + one_line(shown(result.errors, 200));
     return "";
   }
-  std::string svg = embedded(std::move(result.output), width, height, id, description);
+  std::string svg =
+      embedded(std::move(result.output), frame.width, frame.height, frame.id, frame.title + ". " + frame.caption);
   for (size_t i = 0; i < texts.size(); ++i)
     replace_all(svg, fmt::format(">@{}@<", i), ">" + html_escaped(texts[i]) + "<");
   return svg;

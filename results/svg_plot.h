@@ -49,20 +49,24 @@ struct DotPlot {
 
 class Plotter {
  public:
-  // The SVG, whose ids begin with `id`; `description` is what a screen reader says. Empty where gnuplot is missing or
-  // fails, which `problem` then tells.
-  std::string draw(const Plot& plot, const std::string& id, const std::string& description);
-  std::string draw(const DotPlot& plot, const std::string& id, const std::string& description);
+  // The SVG, whose ids begin with `id`; title and caption are what a screen reader says. Empty where gnuplot is missing
+  // or fails, which `problem` then tells. A gnuplot that hangs is not asked again.
+  std::string draw(const Plot& plot, const std::string& id, const std::string& title, const std::string& caption);
+  std::string draw(const DotPlot& plot, const std::string& id, const std::string& title, const std::string& caption);
   // A short piece of a series' line with its point, for a legend; needs no gnuplot.
   static std::string sample(int style);
 
   const std::string& problem() const { return problem_; }
 
  private:
-  std::string render(const std::string& script, int width, int height, const std::string& id,
-                     const std::string& description, const std::vector<std::string>& texts);
+  struct Frame {
+    int width, height;
+    std::string id, title, caption;
+  };
+  std::string render(const std::string& script, const Frame& frame, const std::vector<std::string>& texts);
+  std::string give_up(std::string problem);
 
-  bool missing_ = false;
+  bool given_up_ = false;
   std::string problem_;
 };
 

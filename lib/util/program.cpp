@@ -1,5 +1,6 @@
 #include "lib/util/program.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include <cxxopts.hpp>
 #include <iostream>
 #include <new>
+#include <string_view>
 
 #include "lib/util/check.h"
 
@@ -22,14 +24,28 @@ int report(const std::string& name, const std::string& message, int exit_code) {
   return exit_code;
 }
 
+// How many bytes from the first on are a character that moves a cursor, ends a line or turns the direction of writing;
+// 0: none. Those of UTF-8 are U+0080 to U+009F, U+2028 to U+202E and U+2066 to U+2069.
+size_t control_at(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) <= 0x9f) return 2;
+  if (byte(0) != 0xe2) return 0;
+  if (byte(1) == 0x80 && byte(2) >= 0xa8 && byte(2) <= 0xae) return 3;
+  return byte(1) == 0x81 && byte(2) >= 0xa6 && byte(2) <= 0xa9 ? 3 : 0;
+}
+
 }  // namespace
 
 std::string one_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  std::string line;
+  for (size_t i = 0; i < text.size();) {
+    const size_t bytes = control_at(std::string_view(text).substr(i));
+    line += bytes > 0 ? ' ' : text[i];
+    i += std::max<size_t>(1, bytes);
   }
-  return text;
+  return line;
 }
 
 int run_program(const std::string& name, const std::function<int()>& body) {

@@ -12,7 +12,8 @@ namespace lra {
 // with 1. SIGPIPE is ignored, so that a closed pipe is such an error and not a sudden end.
 int run_program(const std::string& name, const std::function<int()>& body);
 
-// Line breaks and control characters become blanks: an error stays one line whatever a file or option holds.
+// Line breaks, control characters and marks that turn the direction of writing become blanks: an error stays one line
+// whatever a file or option holds.
 std::string one_line(std::string text);
 
 }  // namespace lra

@@ -1,4 +1,5 @@
-"""LaTeX and HTML of lra-compare, and what it makes of damaged run folders: SCRIPT LRA-COMPARE RESULT-EXAMPLE."""
+"""LaTeX and HTML of lra-compare, and what it makes of damaged run folders: SCRIPT LRA-COMPARE RESULT-EXAMPLE
+VALIDATE-RECORD COMPARISON-SCHEMA."""
 import html.parser
 import json
 import os
@@ -11,7 +12,7 @@ import subprocess
 import unittest
 import zlib
 
-from compare_support import CUBE, CompareTest, sys
+from compare_support import CUBE, RECORD, CompareTest, sys
 
 HOSTILE = "a'b\"<script>alert(1)</script>&amp;{}$#_%^~\\|`touch pwned`'; system('touch pwned')"
 VOID = {"meta", "img", "br", "wbr", "rect", "circle", "use", "path"}
@@ -125,7 +126,7 @@ class CompareReport(CompareTest):
         summary = done.stdout[done.stdout.index("<h2>Summary"):done.stdout.index("<nav")]
         self.assertRegex(summary, rf"{CUBE} is better than softmax: \+4\.20 points, 95 % interval \[3\.\d, [45]\.\d\]")
         self.assertRegex(summary, r"Within the noise of softmax, so neither better nor worse: sigmoid \(−0\.13 points")
-        self.assertIn("At chance level (17.0 %): guess.", summary)
+        self.assertIn("Not shown to be above chance (17.0 %): guess.", summary)
         self.assertRegex(summary, r"Not tested against softmax: guess \(−20\.00 points, one seed")
         self.assertNotRegex(summary, r"\bbest\b")
 
@@ -160,6 +161,28 @@ class CompareReport(CompareTest):
         page, done = self.report(env={"PATH": f"{fake}:{os.environ['PATH']}"})
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertIn("gnuplot failed: out of ink", done.stderr)
+
+    def fake_gnuplot(self, script, mode):
+        fake = self.folder / "bin"
+        fake.mkdir()
+        (fake / "gnuplot").write_text(script)
+        (fake / "gnuplot").chmod(mode)
+        return fake
+
+    def test_a_gnuplot_that_may_not_run_is_named(self):
+        self.write_pair()
+        page, done = self.report(env={"PATH": str(self.fake_gnuplot("#!/bin/sh\n", 0o644))})
+        self.assertEqual(done.stderr, "lra-compare: no plots: gnuplot cannot be started: Permission denied\n")
+        self.assertEqual(len(page.named("details")), 7)
+        self.assertIn("cannot be started", "".join(page.texts))
+
+    def test_a_gnuplot_that_hangs_is_asked_once(self):
+        self.write_pair()
+        fake = self.fake_gnuplot("#!/bin/sh\necho once >> asked\nexec sleep 1000 >&- 2>&-\n", 0o755)
+        page, done = self.report(env={"PATH": f"{fake}:{os.environ['PATH']}"})
+        self.assertEqual(done.stderr, 'lra-compare: plots are missing from "Test accuracy" on: gnuplot gave no answer within '
+                                      "20 seconds\n")
+        self.assertEqual((self.folder / "asked").read_text(), "once\n")
 
     def test_damaged_folders_are_named(self):
         records = self.write_pair()
@@ -208,6 +231,72 @@ class CompareReport(CompareTest):
         self.assertRegex(section, r"<text>500</text>[\s\S]*<text>1000</text>|<text>1000</text>[\s\S]*<text>500</text>")
         self.assertIn("Scales that are no number stand in the table only", section)
         self.assertEqual(section.count("<td>sqrt</td>"), 1)
+
+    def test_sweeps_of_other_data_and_options_stay_apart(self):
+        def cell(scale, data="0" * 16, more="", steps=5000):
+            def change(record):
+                record["attention"].update(name="polynomial", options={"power": 3, "scale": scale})
+                record["recipe"].update(steps=steps)
+                record["data"]["splits"]["train"]["hash"] = data
+            self.write_runs(f"polynomial:power=3,scale={scale}{more}", [0.3, 0.32], change=change)
+        for scale in ("16", "64"):
+            cell(scale)
+            cell(scale, data="1" * 16)
+            cell(scale, more="+xsa")
+            cell(scale, more=",causal=1")
+            cell(scale, steps=7)
+        section = self.report()[1].stdout
+        section = section[section.index("Scale sweep by length"):section.index("How to read")]
+        titles = re.findall("<h4>(.*)</h4>", section)
+        self.assertEqual(len(titles), len(set(titles)), titles)
+        self.assertEqual(len(titles), 4)
+        for end in ("polynomial:power=3+xsa", "polynomial:power=3,causal=1", "polynomial:power=3, steps 5000",
+                    "polynomial:power=3, steps 7"):
+            self.assertTrue(any(title.endswith(end) for title in titles), (end, titles))
+        length = RECORD["task"]["max_length"]
+        self.assertIn(f"Length {length} has 2 settings, each with a curve of its own: {length} a is ", section)
+        self.assertIn("data.train &quot;1111111111111111&quot;", section)
+        self.assertRegex(section, f"<text>{length} b</text>")
+
+    def test_curves_of_a_plot_differ(self):
+        """Eight attentions with those of the first task, so that places in the whole report would repeat in the second."""
+        for i in range(7):
+            self.write(f"first{i}", 0, 0.3)
+        for i in range(8):
+            self.write("softmax" if i == 0 else f"second{i}" if i < 7 else "first0", 0, 0.6 - i / 100, "text")
+        legend = self.report()[1].stdout.split('aria-label="Names in the plots">')[-1].split("</ul>")[0]
+        self.assertEqual(legend.count("<li>"), 8)
+        self.assertEqual(len(set(re.findall(r'stroke="var\(--s(\d)\)" stroke-width', legend))), 8)
+
+    def test_long_courses_and_steps_not_in_common(self):
+        records = self.write_runs("softmax", [0.37, 0.36]) + self.write_runs(CUBE, [0.41, 0.402])
+        for record in records:
+            lines = [{"split": "validation", "step": step, "loss": 1.9, "accuracy": 0.875 if step == 77 else 0.25, "examples": 50}
+                     for step in range(1, 201)]
+            if record == records[3]:
+                lines = [line | {"step": line["step"] + 1000} for line in lines]
+            (record.parent / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        page, done = self.report()
+        self.assertIn(f"{CUBE}, validation accuracy: its runs were logged at different steps; the mean is drawn at the 0 of 400 "
+                      "that all have, so there is no curve", done.stderr)
+        self.assertIn("Of more than 60 points 60 at most, the first, the last and the highest among them.", done.stdout)
+        for step, accuracy in ((1, "25.00"), (77, "87.50"), (200, "25.00")):
+            self.assertIn(f'<th scope="row">{step}</th><td>{accuracy}</td>', done.stdout)
+
+    def test_words_of_the_report(self):
+        for record in self.write_runs("softmax", [0.37, 0.37]) + self.write_runs(CUBE, [0.41, 0.41]):
+            write_logs(record)
+            text = json.loads(record.read_text())
+            text["norms"] = [{"step": 1, "layer": 0, "head": 0, "frobenius_mean": text["seed"] + 1.0}]
+            record.write_text(json.dumps(text))
+        page, done = self.report()
+        self.assertIn("no spread", done.stdout)
+        self.assertNotIn("One seed says nothing", done.stdout)
+        self.assertRegex(done.stdout, r"Spearman&#39;s correlation .*n = 4\. Seeds of one attention are not independent")
+        self.assertNotRegex(done.stdout, "Spearman[^<]*, p ")
+        for name in ("ranks", "instructions", "backend"):
+            self.assertIn(f'<th scope="col">{name}</th>', done.stdout)
+        self.assertNotRegex(done.stdout, r"details \{ display: none")
 
     def test_mcnemar_of_equal_seeds(self):
         records = self.write_runs("softmax", [0.3]) + self.write_runs(CUBE, [0.3]) + self.write_runs("relu", [0.3])

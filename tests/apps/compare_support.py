@@ -1,4 +1,5 @@
-"""Records made by hand for lra-compare, and the program run on them: SCRIPT LRA-COMPARE RESULT-EXAMPLE."""
+"""Records made by hand for lra-compare, and the program run on them: SCRIPT LRA-COMPARE RESULT-EXAMPLE
+VALIDATE-RECORD COMPARISON-SCHEMA."""
 import copy
 import json
 import pathlib
@@ -8,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, EXAMPLE = sys.argv[1:3]
+PROGRAM, EXAMPLE, VALIDATE, SCHEMA = sys.argv[1:5]
 RECORD = json.loads(pathlib.Path(EXAMPLE).read_text())
 CUBE = "polynomial:power=3,scale=16"
 
@@ -47,4 +48,11 @@ class CompareTest(unittest.TestCase):
         return done
 
     def json_of(self, *options):
-        return json.loads(self.run_program(".", "--format", "json", *options).stdout)
+        """What the program writes, checked against its schema."""
+        text = self.run_program(".", "--format", "json", *options).stdout
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(text)
+            file.flush()
+            done = subprocess.run([VALIDATE, SCHEMA, file.name], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        return json.loads(text)

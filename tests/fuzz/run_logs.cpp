@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/util/json.h"
 #include "results/predictions.h"
 #include "tests/fuzz/target.h"
 
@@ -25,6 +26,9 @@ void run_logs(Bytes bytes) {
     const auto lines = std::count(text.begin(), text.end(), '\n') + (text.back() != '\n');
     require(static_cast<int64_t>(read.right.size()) == lines, "a line is lost");
   });
+  // Reading with and without exceptions takes the same texts.
+  require(try_parse_json(text).has_value() == accepts([&] { parse_json(text, "input"); }),
+          "two readers of JSON differ");
   scratch_file("run/metrics.jsonl", text);
   scratch_file("run/norms.jsonl", text);
   // Never refused: what is wrong with a log is said in it.

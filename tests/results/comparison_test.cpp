@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "lib/util/check.h"
 #include "results/comparison_output.h"
@@ -134,6 +135,9 @@ TEST_F(ComparisonTest, TheSameSeedTwiceIsOneSample) {
   EXPECT_EQ(c.settings[0].cells[0].runs.size(), 2u);
   ASSERT_EQ(c.left_out.size(), 1u);
   EXPECT_EQ(c.left_out[0], "run2: repeats seed 1 of run1");
+  files.records[2].record.best->test_accuracy = 0.25;
+  EXPECT_EQ(result().left_out[0],
+            "run2: repeats seed 1 of run1, which counts, with another test accuracy: 25 % against 32 %");
 }
 
 TEST_F(ComparisonTest, AnEvaluationIsNoRun) {
@@ -153,6 +157,139 @@ TEST_F(ComparisonTest, ChanceIsTheCommonestClass) {
   EXPECT_FALSE(c.settings[0].cells[0].chance_level);
   EXPECT_TRUE(c.settings[0].cells[1].chance_level);
   EXPECT_FALSE(c.settings[0].cells[0].versus);  // no baseline here
+}
+
+TEST_F(ComparisonTest, ChanceIsJudgedByRowsAndNotBySeedsAlone) {
+  const auto chance_level = [&](const std::vector<double>& accuracies, std::optional<int64_t> rows, double chance) {
+    files.records.clear();
+    for (size_t i = 0; i < accuracies.size(); ++i) {
+      Record r = run_of("softmax", static_cast<int64_t>(i), accuracies[i]);
+      r.best->test_examples = rows;
+      r.data.test->majority_share = chance;
+      add(r);
+    }
+    return result().settings[0].cells[0].chance_level;
+  };
+  EXPECT_FALSE(chance_level({0.62, 0.66}, 2000, 0.5));  // two seeds, whose t interval reaches far below
+  EXPECT_FALSE(chance_level({0.22, 0.262}, 2000, 0.1));
+  EXPECT_TRUE(chance_level({0.1705, 0.171, 0.1705, 0.171, 0.1705}, 2000, 0.17));  // collapsed, close together
+  EXPECT_TRUE(chance_level({0.171, 0.171, 0.171}, 2000, 0.17));                   // and equal
+  EXPECT_TRUE(chance_level({0.17}, std::nullopt, 0.17));
+  EXPECT_TRUE(chance_level({0.17, 0.16}, std::nullopt, 0.17));
+  EXPECT_FALSE(chance_level({0.3}, std::nullopt, 0.17));
+  EXPECT_TRUE(chance_level({0.19, 0.14}, 2000, 0.17));  // one above, the mean not
+  EXPECT_FALSE(chance_level({0.17, 0.4}, 2000, 0.17));
+  EXPECT_EQ(result().settings[0].cells[0].at_chance, std::vector<std::string>{"seed 0"});
+  EXPECT_NE(as_text(comparison_document(result(), false)).find("by its own test rows: seed 0"), std::string::npos);
+  for (RecordFile& file : files.records) file.record.data.test.reset();  // chance is not known
+  EXPECT_TRUE(result().settings[0].cells[0].at_chance.empty());
+}
+
+TEST_F(ComparisonTest, MillisecondsAreOfOneMachine) {
+  const auto timed = [&](const char* attention, int64_t seed, double speed, const char* cpu) {
+    Record r = run_of(attention, seed, 0.3);
+    r.speed.samples_per_second = speed;
+    r.environment.cpu = cpu;
+    add(r);
+  };
+  timed("softmax", 0, 100.0, "here");
+  timed("both", 0, 50.0, "here");
+  timed("both", 1, 500.0, "there");
+  timed("elsewhere", 0, 500.0, "there");
+  const Comparison c = result();
+  const auto cell = [&](const char* attention) {
+    for (const Cell& cell : c.settings[0].cells) {
+      if (cell.attention == attention) return cell;
+    }
+    return Cell{};
+  };
+  EXPECT_DOUBLE_EQ(cell("softmax").ms_per_sample, 10.0);
+  EXPECT_DOUBLE_EQ(cell("both").ms_per_sample, 20.0);
+  EXPECT_EQ(cell("both").timed_runs, 1u);
+  EXPECT_TRUE(std::isnan(cell("elsewhere").ms_per_sample));
+  EXPECT_EQ(cell("elsewhere").ms_withheld, "CPU");
+  const std::string text = as_markdown(comparison_document(c, false));
+  EXPECT_NE(text.find("elsewhere: no ms/sample"), std::string::npos);
+  EXPECT_NE(text.find("both: ms/sample over 1 of 2 runs"), std::string::npos);
+  EXPECT_EQ(comparison_json(c)["settings"][0]["cells"].back()["ms_per_sample_withheld_for"],
+            c.settings[0].cells.back().ms_withheld.empty() ? Json(nullptr) : Json("CPU"));
+}
+
+TEST_F(ComparisonTest, UncommittedChangesWithholdRelativeTime) {
+  for (const char* attention : {"softmax", "other"}) {
+    Record r = run_of(attention, 0, 0.3);
+    r.environment.dirty = true;
+    add(r);
+  }
+  Comparison c = result();
+  EXPECT_TRUE(std::isnan(c.settings[0].cells[1].relative_time));
+  EXPECT_EQ(c.settings[0].cells[1].time_withheld, "uncommitted changes");
+  files.records[0].record.environment.dirty = false;
+  EXPECT_EQ(result().settings[0].cells[1].time_withheld, "uncommitted changes");
+  files.records[1].record.environment.dirty = false;
+  EXPECT_EQ(result().settings[0].cells[1].relative_time, 1.0);
+}
+
+TEST_F(ComparisonTest, NormsAreColumns) {
+  for (int64_t seed = 0; seed < 2; ++seed) {
+    Record r = run_of("softmax", seed, 0.3);
+    for (const int64_t step : {50, 100}) {
+      const double late = step == 100 ? static_cast<double>(seed) : 70.0;
+      r.norms.push_back(
+          {{"step", step}, {"layer", 0}, {"frobenius_per_sqrt_n", 1.0 + late}, {"max_score", 3.0 + late}});
+      r.norms.push_back({{"step", step}, {"layer", 1}, {"frobenius_per_sqrt_n", 2.0 + late}, {"max_score", nullptr}});
+    }
+    add(r);
+  }
+  add(run_of("without", 0, 0.3));
+  const Comparison c = result();
+  EXPECT_DOUBLE_EQ(c.settings[0].cells[0].norm_per_sqrt_n, 2.0);
+  EXPECT_DOUBLE_EQ(c.settings[0].cells[0].max_score, 4.0);
+  EXPECT_TRUE(std::isnan(c.settings[0].cells[1].max_score));
+  EXPECT_NE(as_text(comparison_document(c, false)).find("P/sqrt(n)"), std::string::npos);
+  EXPECT_NE(comparison_csv(c).find("frobenius_per_sqrt_n,max_score\n"), std::string::npos);
+}
+
+TEST_F(ComparisonTest, OneMeaningIsOneSetting) {
+  Record r = run_of("softmax", 0, 0.3);
+  r.recipe = {{"name", "quick"}, {"steps", 100}, {"rate", 0.5}, {"inner", {{"a", 1}, {"b", 2}}}};
+  add(r);
+  r.seed = 1;
+  r.recipe = {{"inner", {{"b", 2.0}, {"a", 1}}}, {"rate", 0.5}, {"steps", 100.0}, {"name", "quick"}};
+  add(r);
+  EXPECT_EQ(result().settings.size(), 1u);
+}
+
+TEST_F(ComparisonTest, OverviewsAreOfOnePrecisionAndSayTheirExtent) {
+  for (const char* task : {"listops", "text"}) {
+    Record r = run_of("softmax", 0, 0.3);
+    r.task.name = task;
+    r.recipe["max_length"] = 512;
+    if (task[0] == 't') r.recipe["steps"] = 7;
+    add(r);
+  }
+  const std::string same = as_markdown(comparison_document(result(), false));
+  EXPECT_NE(same.find("| attention | listops  | text  | average  |"), std::string::npos) << same;
+  EXPECT_NE(same.find("- listops: 100 steps, at most 512 tokens, float32"), std::string::npos);
+  EXPECT_NE(same.find("- text: 7 steps, at most 512 tokens, float32"), std::string::npos);
+  EXPECT_NE(same.find("\n7 steps, at most 512 tokens, float32; 2000 test rows"), std::string::npos);
+  files.records[1].record.environment.precision = "bfloat16";
+  EXPECT_EQ(as_markdown(comparison_document(result(), false)).find("average  |"), std::string::npos);
+}
+
+TEST_F(ComparisonTest, IntervalsOfAccuraciesEndAtTheirBounds) {
+  add_runs("softmax", {0.1, 0.4});
+  add_runs("other", {0.99, 0.6});
+  const std::string text = as_markdown(comparison_document(result(), false));
+  EXPECT_NE(text.find("\\[0.0, 100.0\\]"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\\[-"), std::string::npos);
+}
+
+TEST_F(ComparisonTest, TextsOfCsvAreNoFormulas) {
+  for (const char* name : {"=1+1", "+1", "-1", "@x", "\tx"}) add(run_of(name, 0, 0.3));
+  const std::string csv = comparison_csv(result());
+  for (const char* name : {"\"'=1+1\"", "\"'+1\"", "\"'-1\"", "\"'@x\""}) EXPECT_NE(csv.find(name), std::string::npos);
+  EXPECT_EQ(csv.find("\"="), std::string::npos);
 }
 
 TEST_F(ComparisonTest, TimeComparesOnOneMachineOnly) {

@@ -59,12 +59,11 @@ def cases():
     for a, b in PAIRS + UNEQUAL:
         yield test("welch", a, b)
     for successes, trials in SHARES:
-        for method in ("wilson", "exact"):
-            low, high = stats.binomtest(successes, trials).proportion_ci(0.95, method)
-            yield {"kind": method, "successes": successes, "trials": trials, "want": {"low": low, "high": high}}
+        low, high = stats.binomtest(successes, trials).proportion_ci(0.95, "wilson")
+        yield {"kind": "wilson", "successes": successes, "trials": trials, "want": {"low": low, "high": high}}
     for x, y in RANKED:
         done = stats.spearmanr(x, y)
-        yield {"kind": "spearman", "a": x, "b": y, "want": {"rho": done.statistic, "p": done.pvalue}}
+        yield {"kind": "spearman", "a": x, "b": y, "want": {"rho": done.statistic}}
     for a, b in DISCORDANT:
         p = stats.binomtest(a, a + b, 0.5).pvalue if a + b else 1.0
         yield {"kind": "mcnemar", "only_a": a, "only_b": b, "want": {"p": p}}

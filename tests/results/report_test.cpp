@@ -1,5 +1,7 @@
 // What reports are made of: escaping, pictures in base64, programs run beside ours, files of run folders.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <filesystem>
@@ -30,8 +32,10 @@ TEST(Escaping, Html) {
   EXPECT_EQ(html_escaped("<a href='x' & \"y\">\x01"), "&lt;a href=&#39;x&#39; &amp; &quot;y&quot;&gt; ");
   const std::string table = html_table({{"<n>", "x"}, {{"<r>", "37.25c"}, {"b", "-0.5"}}}, "<c>");
   EXPECT_EQ(table.find("<n>"), std::string::npos);
-  EXPECT_NE(table.find("<th scope=\"row\">&lt;r&gt;</th><td>37.25<sup title=\"chance level\">c</sup></td>"),
-            std::string::npos);
+  EXPECT_NE(
+      table.find("<th scope=\"row\">&lt;r&gt;</th><td>37.25<sup title=\"not shown to be above chance\">c</sup></td>"),
+      std::string::npos)
+      << table;
   EXPECT_NE(table.find("<td>−0.5</td>"), std::string::npos);
 }
 
@@ -73,6 +77,17 @@ TEST(ChildProcess, TimeIsLimited) {
   EXPECT_EQ(result.exit_code, -1);
   EXPECT_EQ(result.errors, "no answer within 1 seconds");
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
+}
+
+TEST(ChildProcess, NoneOutlivesItsTime) {
+  for (const char* script : {"exec sleep 100", "exec sleep 100 >&- 2>&-", "exec sleep 100 <&- >&- 2>&-"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const ChildResult result = run_child({"sh", "-c", script}, "x", 1);
+    EXPECT_TRUE(result.out_of_time) << script;
+    EXPECT_EQ(result.exit_code, -1) << script;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50)) << script;
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << script;  // no child is left
+  }
 }
 
 class RunFolder : public testing::Test {
@@ -138,6 +153,43 @@ TEST_F(RunFolder, LogsOrElseTheRecord) {
   EXPECT_EQ((log.norms[{"jacobian", 1}]), (Course{{1, 7.0}}));
   ASSERT_EQ(log.problems.size(), 1u);
   EXPECT_NE(log.problems[0].find("metrics.jsonl:2: not a line"), std::string::npos);
+}
+
+TEST_F(RunFolder, AProgramThatMayNotRunIsRefused) {
+  write("program", "no program");
+  const ChildResult result = run_child({(folder / "program").string()}, "", 1);
+  EXPECT_TRUE(result.found);
+  EXPECT_NE(result.refused.find("denied"), std::string::npos) << result.refused;
+  EXPECT_FALSE(run_child({(folder / "program" / "x").string()}, "", 1).found);
+}
+
+TEST_F(RunFolder, ALogOfBrokenLinesIsGivenUp) {
+  const RecordFile run{folder / "result.json", {}};
+  std::string lines;
+  for (int i = 0; i < 999; ++i) lines += "broken\n";
+  const std::string last = "{\"split\":\"validation\",\"step\":2,\"accuracy\":0.5}\n";
+  write("metrics.jsonl", lines + last);
+  EXPECT_EQ(read_run_log(run).validation.size(), 1u);
+  write("metrics.jsonl", last + lines + "{\n" + last);
+  const RunLog log = read_run_log(run);
+  EXPECT_EQ(log.validation.size(), 1u);
+  ASSERT_EQ(log.problems.size(), 1u);
+  EXPECT_NE(log.problems[0].find("metrics.jsonl:2: not a line of this file (1000 such in all, left out; what follows"),
+            std::string::npos)
+      << log.problems[0];
+}
+
+TEST_F(RunFolder, PipesAreNotWaitedFor) {
+  for (const char* name : {"result.json", "metrics.jsonl", "norms.jsonl", "predictions-test.jsonl"}) {
+    ASSERT_EQ(::mkfifo((folder / name).c_str(), 0600), 0);
+  }
+  const RecordFiles files = read_records({folder.string()});
+  EXPECT_TRUE(files.records.empty());
+  ASSERT_EQ(files.left_out.size(), 1u);
+  EXPECT_NE(files.left_out[0].find("result.json: not a regular file"), std::string::npos) << files.left_out[0];
+  EXPECT_EQ(read_run_log({folder / "result.json", {}}).problems.size(), 2u);
+  EXPECT_THROW(read_predictions(folder / "predictions-test.jsonl"), InputError);
+  EXPECT_THROW(require_regular("/dev/null"), InputError);
 }
 
 }  // namespace

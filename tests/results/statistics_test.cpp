@@ -16,9 +16,8 @@ using Values = std::vector<double>;
 
 Json result_of(const Json& input) {
   const std::string kind = input.at("kind");
-  if (kind == "wilson" || kind == "exact") {
-    const int64_t successes = input.at("successes"), trials = input.at("trials");
-    const Interval i = kind == "wilson" ? wilson_interval(successes, trials) : exact_interval(successes, trials);
+  if (kind == "wilson") {
+    const Interval i = wilson_interval(input.at("successes"), input.at("trials"));
     return {{"low", i.low}, {"high", i.high}};
   }
   if (kind == "mcnemar") return {{"p", mcnemar_p(input.at("only_a"), input.at("only_b"))}};
@@ -30,8 +29,7 @@ Json result_of(const Json& input) {
   if (kind == "holm") return {{"corrected", holm(a)}};
   const auto b = input.at("b").get<Values>();
   if (kind == "spearman") {
-    const Correlation c = spearman(a, b);
-    return {{"rho", c.rho}, {"p", c.p}};
+    return {{"rho", spearman(a, b).rho}};
   }
   const Difference d = kind == "paired" ? paired_t_test(a, b) : welch_t_test(a, b);
   return {{"difference", d.difference}, {"statistic", d.statistic}, {"degrees", d.degrees}, {"p", d.p},
@@ -88,7 +86,6 @@ TEST(Statistics, EqualValuesAreNoProof) {
 
 TEST(Statistics, NoTrialsNoInterval) {
   EXPECT_TRUE(std::isnan(wilson_interval(0, 0).low));
-  EXPECT_TRUE(std::isnan(exact_interval(0, 0).high));
   EXPECT_THROW(wilson_interval(3, 2), std::logic_error);
 }
 
@@ -106,7 +103,6 @@ TEST(Statistics, CorrelationWithAConstantIsUndefined) {
   const Correlation two = spearman(Values{1, 2}, Values{3, 2});
   EXPECT_EQ(two.n, 2);
   EXPECT_EQ(two.rho, -1.0);
-  EXPECT_TRUE(std::isnan(two.p));
 }
 
 }  // namespace

@@ -51,6 +51,26 @@ TEST(Json, DepthIsBounded) {
   EXPECT_NO_THROW(parse_json(std::string(50, '[') + std::string(50, ']'), "x"));
 }
 
+TEST(Json, KeysOfAnObjectAreBounded) {
+  const auto object = [](int keys) {
+    std::string text = "{";
+    for (int i = 0; i < keys; ++i) text += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
+    return text + "}";
+  };
+  EXPECT_EQ(parse_json(object(4096), "x").size(), 4096u);
+  EXPECT_EQ(error_of("[" + object(4097) + "]"), "file.json: an object of more than 4096 keys");
+}
+
+TEST(Json, TryingThrowsNothing) {
+  EXPECT_EQ(try_parse_json("{\"a\": [1]}").value(), Json({{"a", {1}}}));
+  EXPECT_EQ(try_parse_json("null").value(), Json(nullptr));
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("1e999"), std::string("[1] x"), std::string("\"\xff\""),
+        std::string(1000, '['), std::string(100, '[') + std::string(100, ']'), std::string("{\"a\":1,\"a\":2}")}) {
+    EXPECT_FALSE(try_parse_json(text)) << text;
+  }
+}
+
 TEST(Json, MissingFileIsNamed) { EXPECT_THROW(read_json("/nowhere/x.json"), InputError); }
 
 TEST(Json, OutputIsAlwaysJson) {

@@ -28,6 +28,14 @@ TEST(Program, ErrorsBecomeOneLineAndAnExitCode) {
   EXPECT_EQ(text, "tool: --x: want 1\n");
   EXPECT_EQ(run([]() -> int { throw InputError("a\nb\t\x1b[31m"); }, text), 1);
   EXPECT_EQ(text, "tool: a b  [31m\n");
+  // C1 controls, line separators and marks of direction; their neighbours in UTF-8 stay.
+  EXPECT_EQ(one_line("a\xc2\x80"
+                     "b\xc2\x9f"
+                     "c\xc2\xa0\xc3\x80"),
+            "a b c\xc2\xa0\xc3\x80");
+  EXPECT_EQ(one_line("\u2027\u2028\u202a\u202e\u202f\u2065\u2066\u2069\u206a"), "\u2027   \u202f\u2065  \u206a");
+  EXPECT_EQ(one_line("cut \xe2\x80"), "cut \xe2\x80");
+  EXPECT_EQ(one_line("cut \xc2"), "cut \xc2");
   EXPECT_EQ(run([]() -> int { throw std::bad_alloc(); }, text), 1);
   EXPECT_EQ(text, "tool: out of memory\n");
   EXPECT_EQ(run([]() -> int { throw 7; }, text), 1);
