@@ -163,7 +163,7 @@ void correlate_norms(Setting& setting) {
         accuracies.push_back(run->record.best->test_accuracy);
       }
     }
-    if (norms.size() >= 2) setting.norms.push_back({key, spearman(norms, accuracies)});
+    if (norms.size() >= 3) setting.norms.push_back({key, spearman(norms, accuracies)});
   }
 }
 

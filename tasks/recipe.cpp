@@ -77,7 +77,7 @@ void check_task_fields(const Recipe& r, const TaskFacts& task) {
 std::vector<std::string> recipe_names() {
   std::vector<std::string> names{kDefaultRecipe};
   for (const auto& [name, text] : recipe_files()) {
-    if (name != kDefaultRecipe) names.push_back(name);
+    if (name != kDefaultRecipe && Json::parse(text).value("listed", true)) names.push_back(name);
   }
   return names;
 }

@@ -43,7 +43,7 @@ struct Recipe {
   static void visit_fields(Self& self, Visit&& visit);
 };
 
-// Names of the recipes that are built in, the default first.
+// Names of the recipes that are built in, the default first; without those that say "listed": false.
 std::vector<std::string> recipe_names();
 
 // A built-in recipe or, where the word has a '/' or ends in ".json", a file. Not resolved yet. UsageError on unknown

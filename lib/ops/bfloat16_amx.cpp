@@ -118,15 +118,10 @@ struct Right {
 
 // A block of up to 16 rows with 16 or 32 columns from `column` on.
 template <bool kTwo>
-void block(const LeftRows& left, const Right& b, int64_t column, float* c, int64_t c_step, bool add) {
+void block(const LeftRows& left, const Right& b, int64_t column, int64_t rows, float* c, int64_t c_step, bool add) {
   const int64_t b_step = 4 * b.step, whole = b.pairs / kSide * kSide;
-  if (add) {
-    _tile_loadd(0, c, c_step);
-    if (kTwo) _tile_loadd(1, c + kSide, c_step);
-  } else {
-    _tile_zero(0);
-    if (kTwo) _tile_zero(1);
-  }
+  _tile_zero(0);
+  if (kTwo) _tile_zero(1);
   for (int64_t p = 0; p < whole; p += kSide) {
     const Bfloat16Pair* right = b.at(p, column);
     _tile_loadd(2, left.at(p), left.step());
@@ -147,8 +142,22 @@ void block(const LeftRows& left, const Right& b, int64_t column, float* c, int64
       _tile_dpbf16ps(1, 5, 7);
     }
   }
-  _tile_stored(0, c, c_step);
-  if (kTwo) _tile_stored(1, c + kSide, c_step);
+  if (!add) {
+    _tile_stored(0, c, c_step);
+    if (kTwo) _tile_stored(1, c + kSide, c_step);
+    return;
+  }
+  // The whole sum is added at once, as if it had been computed elsewhere: its bits do not depend on that.
+  constexpr int64_t kWidth = kTwo ? 2 * kSide : kSide;
+  alignas(64) float sum[kSide * kWidth];
+  _tile_stored(0, sum, 4 * kWidth);
+  if (kTwo) _tile_stored(1, sum + kSide, 4 * kWidth);
+  for (int64_t i = 0; i < rows; ++i) {
+    float* row = c + i * (c_step / 4);
+    for (int64_t j = 0; j < kWidth; j += kSide) {
+      _mm512_storeu_ps(row + j, _mm512_add_ps(_mm512_loadu_ps(row + j), _mm512_load_ps(sum + i * kWidth + j)));
+    }
+  }
 }
 
 void product(ConstPairMatrix a, Transpose ta, const Right& b, Matrix c, Write write) {
@@ -168,9 +177,9 @@ void product(ConstPairMatrix a, Transpose ta, const Right& b, Matrix c, Write wr
       const LeftRows left(a_part, ta, row, rows, pairs, memory);
       int64_t column = 0;
       for (; column + 2 * kSide <= c.cols; column += 2 * kSide) {
-        block<true>(left, part, column, c.row(row) + column, 4 * c.stride, add);
+        block<true>(left, part, column, rows, c.row(row) + column, 4 * c.stride, add);
       }
-      if (column < c.cols) block<false>(left, part, column, c.row(row) + column, 4 * c.stride, add);
+      if (column < c.cols) block<false>(left, part, column, rows, c.row(row) + column, 4 * c.stride, add);
     }
   }
   _tile_release();

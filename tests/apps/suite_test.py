@@ -287,11 +287,11 @@ class SuiteTest(unittest.TestCase):
         self.assertIn("failed or diverged", done.stdout)
         self.assertEqual(self.suite(*options, expect=1).stderr.count("diverged at step"), len(diverged))
 
-    def long_options(self):
-        return ["--tasks", "listops", *GRID, "--steps", "4000", "--eval-every", "0", "--threads", "2"]
+    def long_options(self, steps=4000):
+        return ["--tasks", "listops", *GRID, "--steps", str(steps), "--eval-every", "0", "--threads", "2"]
 
     def test_interrupted_and_killed_suites_go_on(self):
-        whole = self.long_options()
+        whole = self.long_options(15000)
         rng = random.Random(0)
         for kind in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
             process = self.start(*whole, "--jobs", str(rng.choice((1, 2))))
