@@ -35,9 +35,8 @@ HWY_INLINE void online_softmax_forward(const ScoreTile& tile, float* statistics,
     constexpr bool kFree = decltype(row)::kFree;
     const RowVector before = hn::Set(d, statistics[1]);
     if constexpr (!kFree) {
-      for_each_vector(n, [&](auto access, int64_t j) HWY_ATTR {
-        access.store(row.value(access.load(s + j, 0.0f), j), s + j);
-      });
+      for_each_vector(
+          n, [&](auto access, int64_t j) HWY_ATTR { access.store(row.value(access.load(s + j, 0.0f), j), s + j); });
     }
     const RowVector max = max_of(n, s, before);
     RowVector sum = hn::Zero(d);
