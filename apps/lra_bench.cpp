@@ -17,6 +17,7 @@
 #include "lib/util/files.h"
 #include "lib/util/program.h"
 #include "tasks/all_tasks.h"
+#include "tasks/run/options.h"
 
 namespace lra {
 namespace {
@@ -50,9 +51,9 @@ cxxopts::Options make_options() {
   options.add_options("Sizes")("recipe", "recipe name or file",
                                cxxopts::value<std::string>()->default_value(recipe_names().front()))(
       "set", "KEY=VALUE, any recipe field; repeatable", cxxopts::value<std::vector<std::string>>());
-  for (std::string name : kDirectFields) {
-    std::replace(name.begin(), name.end(), '_', '-');
-    options.add_options("Sizes")(name, "recipe field (default: the recipe's)", cxxopts::value<std::string>());
+  for (const std::string name : kDirectFields) {
+    options.add_options("Sizes")(option_name(name), "recipe field (default: the recipe's)",
+                                 cxxopts::value<std::string>());
   }
   options.add_options("Measuring")("threads", "threads",
                                    cxxopts::value<std::string>()->default_value(std::to_string(default_threads())))(
@@ -95,8 +96,7 @@ Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task,
     set_field(recipe, item.substr(0, equals), "--set " + item, item.substr(equals + 1));
   }
   for (const std::string field : kDirectFields) {
-    std::string option = field;
-    std::replace(option.begin(), option.end(), '_', '-');
+    const std::string option = option_name(field);
     if (arguments.count(option) != 0) set_field(recipe, field, "--" + option, arguments[option].as<std::string>());
   }
   resolve_recipe(recipe, task);

@@ -20,15 +20,10 @@ const std::set<std::string> kAllowed = {"data",     "attention",  "out",        
                                         "progress", "limit_eval", "limit_train", "eval_batch_size", "max_time",
                                         "size",     "level",      "maps"};
 
-std::string dashed(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 void refuse_training_options(const CommandLine& line) {
   for (const std::string& name : line.given) {
     if (!kAllowed.contains(name)) {
-      throw UsageError("--{}: has no part in --evaluate, which only reads the checkpoint's model", dashed(name));
+      throw UsageError("--{}: has no part in --evaluate, which only reads the checkpoint's model", option_name(name));
     }
   }
   if (line.has("limit_train") && line.options.split != "train") {

@@ -31,11 +31,6 @@ constexpr DirectOption kDirectOptions[] = {
     {"validation", "Evaluation"},
 };
 
-std::string option_name(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 bool applies(const DirectOption& option, const TaskFacts& task) {
   return task.pictures || std::string(option.name) != "pixel_tokens";
 }
@@ -155,6 +150,11 @@ RecipeChange recipe_change(const std::string& text) {
 }
 
 }  // namespace
+
+std::string option_name(std::string field) {
+  std::replace(field.begin(), field.end(), '_', '-');
+  return field;
+}
 
 CommandLine parse_command_line(const std::string& program, const TaskFacts& task, int argc, const char* const* argv) {
   CommandLine line;

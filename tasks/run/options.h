@@ -54,6 +54,9 @@ CommandLine parse_command_line(const std::string& program, const TaskFacts& task
 
 std::string help_text(const std::string& program, const TaskFacts& task);
 
+// What a field is called as an option: "batch_size" becomes "batch-size".
+std::string option_name(std::string field);
+
 // "90", "90s", "10m", "1.5h", "1d12h" in seconds; UsageError naming the option.
 double parse_duration(const std::string& where, const std::string& text);
 

@@ -1,6 +1,5 @@
 #include "tasks/run/settings.h"
 
-#include <algorithm>
 #include <set>
 
 #include "lib/attention/registry.h"
@@ -120,9 +119,7 @@ RunSettings resume_settings(const TaskFacts& task, const CommandLine& line, cons
     if (may_change(name)) {
       set_field(saved, name, name, given);
     } else if (given != had) {
-      std::string option = name;
-      std::replace(option.begin(), option.end(), '_', '-');
-      disagree("--" + option, given, had, folder);
+      disagree("--" + option_name(name), given, had, folder);
     }
   }
   check_recipe_agrees(task, line, saved, folder);

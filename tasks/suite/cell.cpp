@@ -37,9 +37,7 @@ void refuse_cell_options(const CommandLine& line) {
       {"recipe", "want it as an option or key of the grid"}};
   for (const auto& [name, instead] : refused) {
     if (!line.has(name)) continue;
-    std::string option = name;
-    std::replace(option.begin(), option.end(), '_', '-');
-    throw UsageError("--{}: not for the cells of a grid; {}", option, instead);
+    throw UsageError("--{}: not for the cells of a grid; {}", option_name(name), instead);
   }
 }
 

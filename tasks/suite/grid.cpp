@@ -51,8 +51,7 @@ std::string value_text(const Json& json, const std::string& where) {
 }
 
 std::string option_word(const std::string& key, const Json& value, const std::string& where) {
-  std::string name = field_key(key);
-  std::replace(name.begin(), name.end(), '_', '-');
+  const std::string name = option_name(field_key(key));
   if (key == "set") return "--set=" + text_of(value, where + ": " + key);
   if (has_field<RunOptions>(key)) return "--" + name + "=" + value_text(value, where + ": " + key);
   if (has_field<Recipe>(key)) return "--set=" + field_key(key) + "=" + value_text(value, where + ": " + key);
@@ -77,8 +76,7 @@ void read_sweep(Grid& grid, const Json& json, const std::string& where) {
   for (const Json& value : json.begin().value()) {
     grid.sweep_values.push_back({value_text(value, at), option_word(key, value, where)});
   }
-  grid.sweep_option = field_key(key);
-  std::replace(grid.sweep_option.begin(), grid.sweep_option.end(), '_', '-');
+  grid.sweep_option = option_name(field_key(key));
 }
 
 Grid grid_of(const Json& json, const std::string& name, const std::string& where) {

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+from processes import children
 from task_data import write_listops, write_retrieval
 
 PROGRAM, MPIRUN = sys.argv[1:3]
@@ -85,7 +86,7 @@ class RanksTest(unittest.TestCase):
                     (not state.exists() or state.stat().st_mtime_ns == before):
                 time.sleep(0.002)
             time.sleep(wait)
-            ranks = self.children(process.pid)
+            ranks = children(process.pid)
             try:
                 os.kill(rng.choice(ranks), signal.SIGKILL)
                 killed += 1
@@ -95,18 +96,6 @@ class RanksTest(unittest.TestCase):
         self.assertGreaterEqual(killed, 3)
         self.run_ranks(4, *options, "--out", out, "--resume")
         self.assert_same_run(alone, out)
-
-    def children(self, parent):
-        found = []
-        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-            try:
-                text = stat.read_text()
-            except OSError:
-                continue
-            name, rest = text[text.index("(") + 1:text.rindex(")")], text.rpartition(")")[2].split()
-            if int(rest[1]) == parent and rest[0] != "Z" and name.startswith("lra-"):
-                found.append(int(stat.parent.name))
-        return found
 
     def test_interrupt(self):
         out = self.folder / "interrupted"

@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 
+import processes
 import task_data
 
 PROGRAMS, VALIDATOR, SCHEMA = (pathlib.Path(argument) for argument in sys.argv[1:4])
@@ -76,24 +77,6 @@ class SuiteTest(unittest.TestCase):
             if process is not None and process.poll() is not None:
                 self.fail(f"ended with {process.returncode}: {process.communicate()}")
             time.sleep(0.005)
-
-    def children(self, process):
-        """Process ids of the programs that the suite runs."""
-        found = []
-        for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-            try:
-                state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-            except OSError:  # it ended
-                continue
-            if int(parent) == process.pid and state != "Z":
-                found.append(int(stat.parent.name))
-        return found
-
-    def alive(self, pid):
-        try:
-            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except OSError:
-            return False
 
     def test_all_tasks(self):
         done = self.suite("--tasks", "all", *GRID, "--steps", "2", "--jobs", "2", "--threads", "2")
@@ -296,14 +279,14 @@ class SuiteTest(unittest.TestCase):
         for kind in (signal.SIGINT, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
             process = self.start(*whole, "--jobs", str(rng.choice((1, 2))))
             done = len([r for r in self.out().rglob("predictions-test.jsonl")])
-            self.wait_for(lambda: self.children(process), process)
-            children = self.children(process)
+            self.wait_for(lambda: processes.children(process.pid), process)
+            children = processes.children(process.pid)
             time.sleep(0.2 + rng.random())
             process.send_signal(kind)
             out, err = process.communicate(timeout=60)
             if kind == signal.SIGKILL:
                 # Its programs save and end on their own.
-                self.wait_for(lambda: not any(self.alive(pid) for pid in children))
+                self.wait_for(lambda: not any(processes.alive(pid) for pid in children))
                 self.assertEqual(process.returncode, -signal.SIGKILL)
             else:
                 self.assertEqual(process.returncode, 130, out + err)
@@ -322,8 +305,8 @@ class SuiteTest(unittest.TestCase):
     def test_killed_program_is_a_failed_cell(self):
         process = self.start(*self.long_options())
         first = self.out() / "listops/nystromformer/softmax/seed-0"
-        self.wait_for(lambda: self.children(process) and (first / "metrics.jsonl").exists(), process)
-        os.kill(self.children(process)[0], signal.SIGKILL)
+        self.wait_for(lambda: processes.children(process.pid) and (first / "metrics.jsonl").exists(), process)
+        os.kill(processes.children(process.pid)[0], signal.SIGKILL)
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 1)
         self.assertIn("3 of 4 cells done, 1 failed", out)
