@@ -20,9 +20,18 @@ export CCACHE_BASEDIR=$repository CCACHE_NOHASHDIR=1
 summary=()
 skipped=$repository/build/.stage-skipped
 
-# stage NAME: runs the function stage_NAME with errors fatal, and notes how long it took.
+# Sets processor_seconds to those of the commands that have ended. Not to be called in a subshell, which has no commands yet.
+note_processor_seconds() {
+  times >build/.times
+  processor_seconds=$(awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, part, /[ms]/); sum += 60 * part[1] + part[2] }
+    print int(sum) }' build/.times)
+}
+
+# stage NAME: runs the function stage_NAME with errors fatal, and notes how long it took, and how long one core would have.
 stage() {
-  local name=$1 start=$SECONDS code
+  local name=$1 start=$SECONDS code processor
+  note_processor_seconds
+  processor=$processor_seconds
   printf '\n=== %s: %s\n' "$name" "$2"
   rm -f "$skipped"
   (set -e; "stage_$name")
@@ -34,7 +43,9 @@ stage() {
     echo "scripts/test.sh: stage $name failed after $minutes minutes (exit code $code)"
     exit 1
   fi
-  summary+=("$(printf '%6s min  %-10s %s' "$minutes" "$name" "$([ ! -f "$skipped" ] || cat "$skipped")")")
+  note_processor_seconds
+  processor=$(awk -v s=$((processor_seconds - processor)) 'BEGIN { printf "%.1f", s / 60 }')
+  summary+=("$(printf '%6s min  %6s core-min  %-10s %s' "$minutes" "$processor" "$name" "$([ ! -f "$skipped" ] || cat "$skipped")")")
   echo "=== $name: $minutes minutes"
 }
 
@@ -214,6 +225,7 @@ stage tsan "unit tests under the thread sanitizer"
 stage fuzz "every fuzz target over its corpus and for 4 seconds"
 if [ $full = yes ]; then stage debug "all tests in a debug build"; fi
 
-printf '%s\n' '' 'Stages so far:' "${summary[@]}" "$(awk -v s=$SECONDS 'BEGIN { printf "%6.1f min  together", s / 60 }')" ''
+printf '%s\n' '' 'Stages so far:' "${summary[@]}" \
+  "$(awk -v s=$SECONDS -v p="$processor_seconds" 'BEGIN { printf "%6.1f min  %6.1f core-min  together", s / 60, p / 60 }')" ''
 echo "=== tests: all tests of the release build (the last stage; ctest names what fails)"
 exec ctest --preset release -j "$cores"
