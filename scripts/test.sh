@@ -161,8 +161,9 @@ stage_onednn3() {
     cmake --build build/onednn3
     ctest --test-dir build/onednn3 --output-on-failure --no-tests=error -j "$cores"
   else
-    cmake --build build/onednn3 --target tests_unit tests_golden
-    ctest --test-dir build/onednn3 --output-on-failure --no-tests=error -j "$cores" -L '^(unit|golden)$'
+    # What calls oneDNN itself, and the golden tests, which go through all that is built on it.
+    cmake --build build/onednn3 --target ops_test model_test training_test tests_golden
+    ctest --test-dir build/onednn3 --output-on-failure --no-tests=error -j "$cores" -R '^(ops|model|training)_test$|^golden'
   fi
 }
 
@@ -221,7 +222,7 @@ stage tidy "clang-tidy on $([ $full = yes ] && echo 'all files' || echo 'changed
 stage results "build without the training library"
 stage onednn3 "$([ $full = yes ] && echo 'all' || echo 'library and golden') tests on oneDNN 3.2"
 stage asan "unit tests under the address and undefined behaviour sanitizers"
-stage tsan "unit tests under the thread sanitizer"
+stage tsan "tests that start threads, under the thread sanitizer"
 stage fuzz "every fuzz target over its corpus and for 4 seconds"
 if [ $full = yes ]; then stage debug "all tests in a debug build"; fi
 
