@@ -43,9 +43,9 @@ struct RaggedBatch {
 
 struct BatchShape {
   int32_t vocabulary, places;
-  bool pair;       // both sequences of an example, side by side
-  bool first_row;  // a learned row before the tokens, at place 0
-  bool gradients;
+  bool pair = false;       // both sequences of an example, side by side
+  bool first_row = false;  // a learned row before the tokens, at place 0
+  bool gradients = false;
 };
 
 // first_example: place of the first one in the global batch.

@@ -123,17 +123,17 @@ TrainerSettings settings() {
   return s;
 }
 
-struct Run {
+struct Trained {
   std::vector<double> losses;
   std::vector<float> parameters, m;
 };
 
 // Eight steps, taken up again by another trainer after `stop`.
-Run run(const Start& start, BatchModel* device, int stop) {
+Trained run(const Start& start, BatchModel* device, int stop) {
   Classifier model(start.config);
   model.initialise(3);
   const VectorSource source(start.examples);
-  Run result;
+  Trained result;
   Threads threads(2);
   threads.run([&] {
     std::unique_ptr<Trainer> trainer = std::make_unique<Trainer>(model, source, settings(), nullptr, device);
@@ -158,9 +158,9 @@ Run run(const Start& start, BatchModel* device, int stop) {
 TEST(BatchModel, TrainsAsTheCpuDoes) {
   const Start start;
   const std::unique_ptr<BatchModel> device = start.on_device();
-  const Run wanted = run(start, nullptr, -1), got = run(start, device.get(), -1);
+  const Trained wanted = run(start, nullptr, -1), got = run(start, device.get(), -1);
   for (size_t i = 0; i < wanted.losses.size(); ++i) EXPECT_NEAR(got.losses[i], wanted.losses[i], 1e-4) << i;
-  const Run resumed = run(start, device.get(), 3);
+  const Trained resumed = run(start, device.get(), 3);
   EXPECT_EQ(resumed.losses, got.losses);
   EXPECT_EQ(resumed.parameters, got.parameters);
   EXPECT_EQ(resumed.m, got.m);
@@ -172,9 +172,12 @@ TEST(BatchModel, EvaluatorGivesTheSameForAnyBatchSize) {
   const VectorSource source(start.examples);
   Threads threads(2);
   threads.run([&] {
-    const EvaluationResult wanted = evaluate(*start.model, source, {.batch_size = 4});
+    EvaluationSettings settings;
+    const EvaluationResult wanted = evaluate(*start.model, source, settings);
+    settings.device = device.get();
     for (const int size : {1, 4, 100}) {
-      const EvaluationResult got = evaluate(*start.model, source, {.batch_size = size, .device = device.get()});
+      settings.batch_size = size;
+      const EvaluationResult got = evaluate(*start.model, source, settings);
       EXPECT_NEAR(got.loss, wanted.loss, 1e-5);
       EXPECT_EQ(got.confusion, wanted.confusion);
       EXPECT_EQ(got.tokens, wanted.tokens);
