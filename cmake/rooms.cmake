@@ -1,14 +1,20 @@
 # One static library a room: lra_room(NAME SOURCES ... DEPENDS ...). Headers are included from the repository's root
 # ("lib/util/check.h"), so that every include names its room; tests/house/include_rules.py holds the rooms to their order.
 add_library(lra_flags INTERFACE)
-target_compile_options(lra_flags INTERFACE -Wall -Wextra -Wno-unused-parameter)
+# Of the C++ compiler alone: nvcc knows none of them.
+function(lra_flags)
+  foreach(flag ${ARGN})
+    target_compile_options(lra_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:${flag}>)
+  endforeach()
+endfunction()
+lra_flags(-Wall -Wextra -Wno-unused-parameter)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(lra_flags INTERFACE -Wno-restrict)  # false on std::string of GCC 12 (GCC bug 105651)
+  lra_flags(-Wno-restrict)  # false on std::string of GCC 12 (GCC bug 105651)
 endif()
 # The same bits on every run: no contraction or reassociation left to the compiler.
-target_compile_options(lra_flags INTERFACE -ffp-contract=off)
+lra_flags(-ffp-contract=off)
 if(LRA_SANITIZE)
-  target_compile_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  lra_flags(-fsanitize=${LRA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(lra_flags INTERFACE -fsanitize=${LRA_SANITIZE})
 endif()
 if(LRA_FUZZ)  # readers are what is fuzzed: vector code for the baseline alone
@@ -19,7 +25,7 @@ else()  # AVX-512, AVX2 and the baseline: each set takes its share of a build, a
   target_compile_definitions(lra_flags INTERFACE "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL)")
 endif()
 if(LRA_FUZZ)  # libFuzzer follows which code an input reaches
-  target_compile_options(lra_flags INTERFACE -fsanitize=fuzzer-no-link)
+  lra_flags(-fsanitize=fuzzer-no-link)
 endif()
 target_include_directories(lra_flags INTERFACE ${PROJECT_SOURCE_DIR})
 

@@ -52,7 +52,7 @@ stage() {
 # A clone made by another user is fine too.
 repo() { git -c safe.directory='*' "$@"; }
 
-sources() { repo ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' | xargs ls -d 2>/dev/null; }
+sources() { repo ls-files --cached --others --exclude-standard -- '*.h' '*.cpp' '*.cu' | xargs ls -d 2>/dev/null; }
 
 stage_packages() { scripts/install.sh build test; }
 
@@ -200,6 +200,27 @@ stage_fuzz() {
   find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | xargs -P "$cores" -n 4 scripts/fuzz.sh --seconds 4
 }
 
+# nvcc of a toolkit, or of NVIDIA's wheels where PyPI can be reached: compiles and links all of the CUDA backend. Its tests
+# are skipped without a device.
+stage_cuda() {
+  local nvcc root=
+  nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+  if [ -n "$nvcc" ]; then
+    root=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+  elif ! root=$(scripts/cuda-wheels.sh "$repository/build/cuda-wheels"); then
+    echo "SKIPPED: no nvcc, and PyPI could not be reached"
+    echo "SKIPPED: no nvcc, and PyPI could not be reached" >"$skipped"
+    return 0
+  fi
+  # One architecture; --full: all that the preset has.
+  local architectures=(-DLRA_CUDA_ARCHITECTURES=90-real)
+  [ $full = no ] || architectures=()
+  cmake --preset cuda -DLRA_CUDA_ROOT="$root" "${architectures[@]}"
+  cmake --build --preset cuda --target device_cuda_test golden_cuda_test \
+    lra-listops lra-text lra-retrieval lra-image lra-pathfinder lra-bench
+  ctest --preset cuda -L '^gpu$'
+}
+
 stage_debug() { cmake --workflow --preset debug; }
 
 # Installed programs run, and say what they were built of.
@@ -223,6 +244,7 @@ stage results "build without the training library"
 stage onednn3 "$([ $full = yes ] && echo 'all' || echo 'library and golden') tests on oneDNN 3.2"
 stage asan "unit tests under the address and undefined behaviour sanitizers"
 stage tsan "tests that start threads, under the thread sanitizer"
+stage cuda "the CUDA backend compiled by nvcc"
 stage fuzz "every fuzz target over its corpus and for 4 seconds"
 if [ $full = yes ]; then stage debug "all tests in a debug build"; fi
 

@@ -23,10 +23,12 @@ struct Row {
 // The rows of a batch, each rank's share by all of its threads, together again at rank 0.
 class BatchRows {
  public:
-  BatchRows(const Classifier& model, const ExampleSource& data, const Ranks* ranks, int64_t batch_size)
+  BatchRows(const Classifier& model, const ExampleSource& data, const Ranks* ranks, BatchModel* device,
+            int64_t batch_size)
       : model_(model),
         data_(data),
         ranks_(ranks),
+        device_(device),
         count_(ranks == nullptr ? 1 : ranks->count()),
         share_((batch_size + count_ - 1) / count_),
         mine_(static_cast<size_t>(share_)),
@@ -35,6 +37,7 @@ class BatchRows {
   const Row& operator[](int64_t i) const { return all_[static_cast<size_t>(i)]; }
 
   void evaluate(int64_t begin, int64_t end) {
+    if (device_ != nullptr) return evaluate_on_device(begin, end);
     const int64_t first = begin + (ranks_ == nullptr ? 0 : ranks_->rank()) * share_;
     const int64_t count = std::clamp<int64_t>(end - first, 0, share_);
     parallel_in_order(count, [&](int64_t i) {
@@ -44,9 +47,7 @@ class BatchRows {
       const Fork* spare = threads_to_spare(i, count) ? &fork_ : nullptr;
       ExampleResult result;
       isolated([&] { result = model_.evaluate(example, *arena, spare); });
-      mine_[static_cast<size_t>(i)] = {result.loss, probability(result.logits, example.label), example.label,
-                                       result.predicted,
-                                       std::ssize(example.first.ids) + std::ssize(example.second.ids)};
+      mine_[static_cast<size_t>(i)] = row_of(example, result);
     });
     if (ranks_ == nullptr) {
       all_.swap(mine_);
@@ -56,9 +57,22 @@ class BatchRows {
   }
 
  private:
+  static Row row_of(const Example& example, const ExampleResult& result) {
+    return {result.loss, probability(result.logits, example.label), example.label, result.predicted,
+            std::ssize(example.first.ids) + std::ssize(example.second.ids)};
+  }
+
+  void evaluate_on_device(int64_t begin, int64_t end) {
+    std::vector<Example> examples(static_cast<size_t>(end - begin));
+    parallel_in_order(end - begin, [&](int64_t i) { examples[static_cast<size_t>(i)] = data_.get(begin + i); });
+    const std::vector<ExampleResult> results = device_->evaluate(model_.parameters(), examples);
+    for (size_t i = 0; i < results.size(); ++i) all_[i] = row_of(examples[i], results[i]);
+  }
+
   const Classifier& model_;
   const ExampleSource& data_;
   const Ranks* ranks_;
+  BatchModel* device_;
   int64_t count_, share_;
   std::vector<Row> mine_, all_;
   Pool<Arena> arenas_{[] { return std::make_unique<Arena>(); }};
@@ -84,7 +98,7 @@ EvaluationResult evaluate(const Classifier& model, const ExampleSource& data, co
   evaluation.confusion.assign(classes, std::vector<int64_t>(classes, 0));
   int64_t correct = 0;
 
-  BatchRows batch(model, data, settings.ranks, std::min<int64_t>(settings.batch_size, total));
+  BatchRows batch(model, data, settings.ranks, settings.device, std::min<int64_t>(settings.batch_size, total));
   const bool leads = settings.ranks == nullptr || settings.ranks->leads();
   for (int64_t begin = 0; begin < total; begin += settings.batch_size) {
     if (stopped(settings)) throw Interrupted();

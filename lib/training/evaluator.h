@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "lib/device/batch_model.h"
 #include "lib/model/classifier.h"
 
 namespace lra {
@@ -33,6 +34,7 @@ struct EvaluationSettings {
   // Which share the rows of a batch; null: this process has all. Rank 0 calls begin_task first (lib/training/follow.h),
   // the callbacks and the result are its.
   const Ranks* ranks = nullptr;
+  BatchModel* device = nullptr;  // where batches are computed, of one process; null: here
 };
 
 struct Interrupted {};

@@ -108,7 +108,8 @@ struct Trainer::Workspace {
     return all;
   }
 
-  GradientTree::Gradients sum_of_share(int64_t batch) {
+  // Reads the examples of batch number `batch`, and those of the next one meanwhile.
+  void take(int64_t batch) {
     if (next_batch != batch) next_rows = rows_of(batch);
     {
       const PhaseScope phase(Phase::kData);
@@ -117,7 +118,10 @@ struct Trainer::Workspace {
     next_batch = batch + 1;
     next_rows = rows_of(next_batch);
     prefetch.begin(next_rows);
+  }
 
+  GradientTree::Gradients sum_of_share(int64_t batch) {
+    take(batch);
     constexpr int64_t kWaitingBytes = int64_t{64} << 20;
     std::vector<double> costs(examples.size());
     for (size_t place = 0; place < examples.size(); ++place) {
@@ -176,22 +180,63 @@ void check_ranks(int64_t batch_size, int ranks) {
   }
 }
 
-Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks)
+Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks,
+                 BatchModel* device)
     : model_(model),
       data_(data),
       settings_(settings),
       ranks_(ranks),
+      device_(device),
       m_(model.parameters().size()),
       v_(model.parameters().size()) {
   check_ranks(settings.batch_size, ranks == nullptr ? 1 : ranks->count());
+  check(device == nullptr || ranks == nullptr || ranks->count() == 1, "a device of {} ranks",
+        ranks == nullptr ? 1 : ranks->count());
   workspace_ = std::make_unique<Workspace>(model_, data_, settings_, ranks);
 }
 
 Trainer::~Trainer() = default;
 
+namespace {
+
+// Of the step after `steps_done`, but for the gradient's norm.
+StepResult step_result(const std::vector<LeafResult>& leaves, const Rate& rate, int64_t steps_done) {
+  StepResult result;
+  result.step = steps_done + 1;
+  for (const LeafResult& leaf : leaves) {
+    result.loss += leaf.loss;
+    result.accuracy += leaf.correct ? 1.0 : 0.0;
+    result.tokens += leaf.tokens;
+    result.flops += leaf.flops;
+  }
+  result.loss /= static_cast<double>(leaves.size());
+  result.accuracy /= static_cast<double>(leaves.size());
+  result.learning_rate = rate.learning_rate;
+  return result;
+}
+
+// Sets the norm; false where the step must not be made.
+bool set_norm(StepResult& result, double norm) {
+  result.gradient_norm = norm;
+  result.finite = std::isfinite(result.loss) && std::isfinite(norm);
+  return result.finite;
+}
+
+// What gradients are multiplied with, as torch.nn.utils.clip_grad_norm_ does it.
+float clip_factor(const TrainerSettings& settings, double norm) {
+  const bool clips = settings.clip_norm > 0.0 && norm > settings.clip_norm;
+  return clips ? static_cast<float>(settings.clip_norm / (norm + 1e-6)) : 1.0f;
+}
+
+AdamWSettings adamw_settings(const TrainerSettings& settings, const Rate& rate) {
+  return {rate.learning_rate, rate.beta1, settings.beta2, settings.epsilon, settings.weight_decay};
+}
+
+}  // namespace
+
 StepResult Trainer::step() {
+  if (device_ != nullptr) return step_on_device();
   Workspace& work = *workspace_;
-  const int64_t batch_size = settings_.batch_size;
   if (ranks_ != nullptr)
     begin_task(*ranks_, {.kind = RankTask::Kind::kTrain, .step = steps_done_}, model_.parameters());
   const GradientTree::Gradients summed = work.sum(steps_done_, settings_.seed);
@@ -199,28 +244,15 @@ StepResult Trainer::step() {
   const PhaseScope phase(Phase::kUpdate);
   const std::span<float> gradients = summed->finish();
 
-  StepResult result;
-  result.step = steps_done_ + 1;
-  for (const LeafResult& leaf : leaves) {
-    result.loss += leaf.loss;
-    result.accuracy += leaf.correct ? 1.0 : 0.0;
-    result.tokens += leaf.tokens;
-    result.flops += leaf.flops;
-  }
-  result.loss /= static_cast<double>(batch_size);
-  result.accuracy /= static_cast<double>(batch_size);
   const Rate rate = schedule_rate(settings_.schedule, steps_done_);
-  result.learning_rate = rate.learning_rate;
-  result.gradient_norm = l2_norm(gradients);
-  result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
-  if (!result.finite) return result;
+  StepResult result = step_result(leaves, rate, steps_done_);
+  if (!set_norm(result, l2_norm(gradients))) return result;
 
-  if (settings_.clip_norm > 0.0 && result.gradient_norm > settings_.clip_norm) {
-    // As torch.nn.utils.clip_grad_norm_ does it.
-    const auto scale = static_cast<float>(settings_.clip_norm / (result.gradient_norm + 1e-6));
-    for (float& gradient : gradients) gradient *= scale;
+  const float factor = clip_factor(settings_, result.gradient_norm);
+  if (factor != 1.0f) {
+    for (float& gradient : gradients) gradient *= factor;
   }
-  const AdamWSettings adamw{rate.learning_rate, rate.beta1, settings_.beta2, settings_.epsilon, settings_.weight_decay};
+  const AdamWSettings adamw = adamw_settings(settings_, rate);
   const std::span<float> parameters = model_.parameters();
   parallel_for(std::ssize(work.pieces), [&](int64_t i) {
     const PhaseScope piece_phase(Phase::kUpdate);
@@ -233,6 +265,32 @@ StepResult Trainer::step() {
   });
   ++steps_done_;
   return result;
+}
+
+StepResult Trainer::step_on_device() {
+  Workspace& work = *workspace_;
+  if (!on_device_) device_->load(model_.parameters(), m_, v_);
+  on_device_ = true;
+  work.take(steps_done_);
+  const auto key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
+  const std::vector<ExampleResult> trained = device_->train(work.examples, work.weight, {key, 0});
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const Example& example = work.examples[i];
+    work.leaves[i] = {.loss = trained[i].loss,
+                      .flops = model_.flops(example, true, false),
+                      .correct = trained[i].predicted == example.label,
+                      .tokens = std::ssize(example.first.ids) + std::ssize(example.second.ids)};
+  }
+  const Rate rate = schedule_rate(settings_.schedule, steps_done_);
+  StepResult result = step_result(work.leaves, rate, steps_done_);
+  if (!set_norm(result, device_->gradient_norm())) return result;
+  device_->update(adamw_settings(settings_, rate), result.step, clip_factor(settings_, result.gradient_norm));
+  ++steps_done_;
+  return result;
+}
+
+void Trainer::fetch() {
+  if (on_device_) device_->store(model_.parameters(), m_, v_);
 }
 
 void Trainer::contribute(int64_t steps_done) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/device/batch_model.h"
 #include "lib/model/classifier.h"
 #include "lib/training/schedule.h"
 
@@ -41,27 +42,35 @@ void check_ranks(int64_t batch_size, int ranks);
 
 class Trainer {
  public:
-  // Runs on the TBB arena of the caller (see threads.h). model, data and ranks must outlive it. ranks: which share
-  // every batch in equal parts (check_ranks), null: this process has all.
-  Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks = nullptr);
+  // Runs on the TBB arena of the caller (see threads.h). model, data, ranks and device must outlive it. ranks: which
+  // share every batch in equal parts (check_ranks), null: this process has all. device: where batches are computed, of
+  // one process; null: here.
+  Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks = nullptr,
+          BatchModel* device = nullptr);
   ~Trainer();
 
   StepResult step();  // at rank 0
   // The other ranks: their share of the step after `steps_done`, with the model's parameters.
   void contribute(int64_t steps_done);
   int64_t steps_done() const { return steps_done_; }
+  // Brings model.parameters() and the moments up to date where a device has them.
+  void fetch();
 
   // For checkpoints: moments, twins of model.parameters().
   std::span<float> first_moment() { return m_; }
   std::span<float> second_moment() { return v_; }
-  void restore(int64_t steps_done) { steps_done_ = steps_done; }
+  void restore(int64_t steps_done) { steps_done_ = steps_done, on_device_ = false; }
 
  private:
   struct Workspace;
+  StepResult step_on_device();
+
   Classifier& model_;
   const ExampleSource& data_;
   TrainerSettings settings_;
   const Ranks* ranks_;
+  BatchModel* device_;
+  bool on_device_ = false;  // the device has parameters and moments
   int64_t steps_done_ = 0;
   std::vector<float> m_, v_;
   std::unique_ptr<Workspace> workspace_;

@@ -8,6 +8,7 @@
 #include "lib/training/checkpoint.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
+#include "tasks/run/backend.h"
 #include "tasks/run/diagnostics.h"
 #include "tasks/run/record_parts.h"
 
@@ -75,7 +76,6 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
                       std::filesystem::path& folder) {
   const RunOptions& options = line.options;
   refuse_training_options(line);
-  if (options.backend == "cuda") throw InputError("--backend cuda: this program was built without CUDA");
   const std::filesystem::path file = options.evaluate;
   const ModelConfig config = read_model_config(file);
   const TaskFacts& facts = task.facts();
@@ -85,7 +85,9 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
                      config.task, config.vocabulary, config.classes, facts.name, facts.vocabulary, facts.classes);
   }
   const Recipe recipe = recipe_of(config, facts, line);
-  Classifier model(config, precision_named(options.precision));
+  const std::unique_ptr<BatchModel> device = make_backend(
+      {.backend = options.backend, .precision = options.precision, .diagnostics = options.maps > 0}, config);
+  Classifier model(config, host_precision(options.precision, device.get()));
   load_model(file, model);
 
   folder =
@@ -121,7 +123,7 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
   record.protocol = {.validation = task.validation_text(recipe.validation),
                      .selection = "checkpoint " + file.string(),
                      .order = "sequential"};
-  record.environment = environment_record(circumstances.threads, options.backend, options.precision);
+  record.environment = environment_record(circumstances.threads, options.backend, options.precision, device.get());
   record.command = circumstances.command;
 
   const std::string predictions_name = "predictions-" + options.split + ".jsonl";
@@ -137,6 +139,7 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
   settings.limit = request.want_test ? recipe.test_examples : 0;
   settings.batch_size = static_cast<int>(options.eval_batch_size);
   settings.stop = circumstances.stop;
+  settings.device = device.get();
   settings.on_progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   settings.on_prediction = [&](const Prediction& p) {
     const Json json = {{"index", p.index},

@@ -155,11 +155,12 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
                             .choices = {"cpu", "cuda"},
                             .group = machine,
                             .value_name = "WORD"});
-  visit(self.precision, Field{.name = "precision",
-                              .help = "float32, or bfloat16 with float32 sums (AVX-512 BF16)",
-                              .choices = {"float32", "bfloat16"},
-                              .group = machine,
-                              .value_name = "WORD"});
+  visit(self.precision,
+        Field{.name = "precision",
+              .help = "of products: float32; bfloat16 with float32 sums (AVX-512 BF16, CUDA); tf32 (CUDA)",
+              .choices = {"float32", "bfloat16", "tf32"},
+              .group = machine,
+              .value_name = "WORD"});
   visit(self.threads, Field{.name = "threads", .least = 1, .most = 4096, .group = machine, .value_name = "N"});
   visit(self.log_every, Field{.name = "log_every",
                               .help = "steps between training lines in metrics.jsonl",

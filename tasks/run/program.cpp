@@ -16,6 +16,7 @@
 #include "lib/util/cpu.h"
 #include "lib/util/program.h"
 #include "lib/util/signals.h"
+#include "tasks/run/backend.h"
 #include "tasks/run/evaluation_run.h"
 #include "tasks/run/options.h"
 #include "tasks/run/record_parts.h"
@@ -205,7 +206,12 @@ class TaskProgram {
       for (const std::string& note : notes) log_.line(note);
     }
     check_ranks(settings.recipe.batch_size, ranks_.count());
-    if (settings.backend == "cuda") throw InputError("--backend cuda: this program was built without CUDA");
+    device_ = make_backend({.backend = settings.backend,
+                            .precision = settings.precision,
+                            .diagnostics = settings.norms || settings.maps > 0,
+                            .ranks = ranks_.count()},
+                           settings.model(facts));
+    circumstances_.device = device_.get();
     const RunFolder::Use use = options.resume  ? RunFolder::Use::kResume
                                : options.force ? RunFolder::Use::kForce
                                                : RunFolder::Use::kNew;
@@ -290,6 +296,7 @@ class TaskProgram {
   Log log_;
   const Ranks& ranks_;
   bool ranks_started_ = false, ranks_at_work_ = false;
+  std::unique_ptr<BatchModel> device_;
   RunCircumstances circumstances_;
   std::optional<std::chrono::steady_clock::time_point> deadline_;
 };

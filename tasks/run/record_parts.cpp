@@ -76,7 +76,8 @@ DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t lim
   return record;
 }
 
-EnvironmentRecord environment_record(int threads, const std::string& backend, const std::string& precision) {
+EnvironmentRecord environment_record(int threads, const std::string& backend, const std::string& precision,
+                                     const BatchModel* device) {
   const BuildInfo& build = build_info();
   EnvironmentRecord record;
   record.version = build.version;
@@ -90,6 +91,7 @@ EnvironmentRecord environment_record(int threads, const std::string& backend, co
   record.instruction_set = instruction_set();
   record.threads = threads;
   record.backend = backend;
+  if (device != nullptr) record.gpu = device->device_name();
   record.precision = precision;
   return record;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "datasets/example.h"
+#include "lib/device/batch_model.h"
 #include "lib/model/classifier.h"
 #include "results/record.h"
 #include "tasks/recipe.h"
@@ -17,7 +18,9 @@ AttentionRecord attention_record(const ModelConfig& model);
 ModelRecord model_record(const Classifier& model);
 // The limits: rows were limited to them, 0 = not. Reads every row once.
 DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t limit_train, int64_t limit_eval);
-EnvironmentRecord environment_record(int threads, const std::string& backend, const std::string& precision);
+// device: of --backend cuda, null where there is none.
+EnvironmentRecord environment_record(int threads, const std::string& backend, const std::string& precision,
+                                     const BatchModel* device = nullptr);
 
 // Lines for a user: rows by split, and what was skipped ("train: 3 rows skipped: unknown token, first …").
 std::vector<std::string> data_lines(const DataRecord& data);

@@ -6,6 +6,7 @@
 #include "lib/training/follow.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
+#include "tasks/run/backend.h"
 #include "tasks/run/diagnostics.h"
 #include "tasks/run/record_parts.h"
 
@@ -55,12 +56,13 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
       circumstances_(circumstances),
       folder_(folder),
       log_(log),
-      model_(settings.model(task.facts()), precision_named(settings.precision)) {
+      model_(settings.model(task.facts()), host_precision(settings.precision, circumstances.device)) {
   const ModelConfig& config = model_.config();
   train_ = std::make_unique<DataExamples>(*data.train, config);
   validation_ = std::make_unique<DataExamples>(*data.validation, config);
   test_ = std::make_unique<DataExamples>(*data.test, config);
-  trainer_ = std::make_unique<Trainer>(model_, *train_, trainer_settings(settings), circumstances.ranks);
+  trainer_ =
+      std::make_unique<Trainer>(model_, *train_, trainer_settings(settings), circumstances.ranks, circumstances.device);
 
   record_.task = task_record(config);
   record_.attention = attention_record(model_.config());
@@ -71,7 +73,8 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
   record_.protocol = {.validation = task.validation_text(settings.recipe.validation),
                       .selection = "best validation accuracy, earliest",
                       .order = settings.order};
-  record_.environment = environment_record(circumstances.threads, settings.backend, settings.precision);
+  record_.environment =
+      environment_record(circumstances.threads, settings.backend, settings.precision, circumstances.device);
   if (circumstances.ranks != nullptr) record_.environment.ranks = circumstances.ranks->count();
   record_.command = circumstances.command;
 }
@@ -209,6 +212,7 @@ EvaluationResult TrainingRun::evaluate_split(const Classifier& model, Split spli
   settings.on_prediction = on_prediction;
   settings.on_progress = [&](int64_t done, int64_t total) { progress.update(done, total); };
   settings.ranks = circumstances_.ranks;
+  settings.device = circumstances_.device;
   if (settings.ranks != nullptr) {
     begin_task(*settings.ranks,
                {.kind = RankTask::Kind::kEvaluate,
@@ -227,6 +231,7 @@ EvaluationResult TrainingRun::evaluate_split(const Classifier& model, Split spli
 
 void TrainingRun::validate() {
   const int64_t step = counters_.step;
+  trainer_->fetch();
   const EvaluationResult result =
       evaluate_split(model_, Split::kValidation, settings_.recipe.eval_examples, "validate");
   const EvaluationRecord evaluation{.split = "validation",
@@ -312,6 +317,7 @@ void TrainingRun::test_checkpoint(const Classifier& model, CheckpointMetrics& me
 
 void TrainingRun::save() {
   const int64_t step = counters_.step;
+  trainer_->fetch();
   std::vector<CheckpointFile> files;
   const auto model_file = [&](const char* name) {
     files.push_back({name, step, [&](const std::filesystem::path& path) { save_model(path, model_); }});

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/device/batch_model.h"
 #include "lib/model/classifier.h"
 #include "lib/training/evaluator.h"
 #include "lib/training/ranks.h"
@@ -30,6 +31,7 @@ struct RunCircumstances {
   ProgressMode progress = ProgressMode::kPlain;
   std::function<bool()> stop;    // a signal came or the time is up
   const Ranks* ranks = nullptr;  // which train together, of which this is rank 0; null: one process
+  BatchModel* device = nullptr;  // of --backend cuda; null: the CPU
 };
 
 TrainerSettings trainer_settings(const RunSettings& settings);

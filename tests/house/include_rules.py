@@ -18,7 +18,7 @@ FOLDERS = {
     "tests": None,
 }
 # Rooms of lib: each may include those of lower rank and itself.
-ROOMS = {"util": 0, "tensor": 1, "ops": 2, "attention": 3, "model": 4, "training": 5, "diagnostics": 5}
+ROOMS = {"util": 0, "tensor": 1, "ops": 2, "attention": 3, "model": 4, "device": 5, "training": 6, "diagnostics": 6}
 # Headers of ops and kernels are the seam between backends: they carry no type of any of them.
 NEUTRAL = ("lib/ops/", "lib/attention/")
 BACKENDS = re.compile(r"(oneapi/|dnnl|tbb/|omp\.h|cuda|cublas)")

@@ -1,0 +1,145 @@
+// Families by name. What is not here has no kernel on a device, which is an error: nothing is computed on the host
+// instead.
+#include "lib/device/attention.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "lib/attention/families.h"
+#include "lib/attention/polynomial.h"
+#include "lib/device/families.h"
+#include "lib/device/forget.h"
+#include "lib/device/mixture.h"
+#include "lib/device/output_map.h"
+#include "lib/device/panels.h"
+#include "lib/util/check.h"
+
+namespace lra::device {
+namespace {
+
+using Rows = std::function<std::unique_ptr<ScoreRows>(const AttentionSpec&, const AttentionShape&)>;
+
+std::unique_ptr<ScoreRows> polynomial(const AttentionSpec& spec, const AttentionShape& shape) {
+  const int power = static_cast<int>(spec.integer("power"));
+  const std::string& scale = spec.get("scale");
+  LengthFactor factor;
+  if (spec.get("length") == "max") factor.length = static_cast<float>(shape.padded_length);
+  if (scale == "n") {
+    factor.exponent = 1.0f;
+  } else if (scale == "sqrt") {
+    factor.exponent = 0.5f;
+  } else if (scale == "moment") {
+    factor.exponent = 0.5f;
+    factor.factor = static_cast<float>(1.0 / std::sqrt(polynomial_moment(power, shape.head_dim)));
+  } else {
+    factor.factor = static_cast<float>(1.0 / spec.real("scale"));
+  }
+  return polynomial_rows(power, factor, spec.flag("gain"));
+}
+
+struct Family {
+  std::string name;
+  Rows rows;
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = [] {
+    const auto real = [](const AttentionSpec& spec, const char* key) { return static_cast<float>(spec.real(key)); };
+    std::vector<Family> list = {
+        {"softmax", [](auto&, auto&) { return softmax_rows(); }},
+        {"polynomial", polynomial},
+        {"sigmoid",
+         [](const AttentionSpec& spec, auto&) {
+           return sigmoid_rows(spec.flag("learnable") ? SigmoidBias::kLearnt : SigmoidBias::kLength, {});
+         }},
+        {"sigmoid-sqrt-n", [](auto&, auto&) { return sigmoid_rows(SigmoidBias::kNone, {.exponent = 0.5f}); }},
+        {"sigmoid-n", [](auto&, auto&) { return sigmoid_rows(SigmoidBias::kNone, {.exponent = 1.0f}); }},
+        {"relu-n", [real](const AttentionSpec& spec,
+                          auto&) { return relu_rows(spec.integer("power") == 2, {.exponent = real(spec, "a")}); }},
+        {"rela", [](auto&, auto&) { return relu_rows(false, {}); }},
+        {"ssmax", [](const AttentionSpec& spec, auto&) { return ssmax_rows(spec.flag("bias")); }},
+        {"softmax1", [](auto&, auto&) { return softmax_sink_rows(false); }},
+        {"softmax-sink", [](auto&, auto&) { return softmax_sink_rows(true); }},
+        {"sigsoftmax", [](auto&, auto&) { return sigsoftmax_rows(); }},
+        {"softpick", [](auto&, auto&) { return softpick_rows(); }},
+        {"gd-softmax", [real](const AttentionSpec& spec, auto&) { return gd_softmax_rows(real(spec, "beta")); }},
+        {"adaptive-temp",
+         [](const AttentionSpec& spec, auto&) {
+           return adaptive_rows(spec.flag("train"), spec.get("gradient") == "full", spec.flag("clamp"));
+         }},
+        {"sa-softmax",
+         [](const AttentionSpec& spec, auto&) {
+           return self_adjusted_rows(spec.get("form") == "plain" ? AdjustedEnds::kPlain : AdjustedEnds::kMinusMin);
+         }},
+        {"sa-softmax-norm",
+         [](const AttentionSpec& spec, auto&) {
+           return self_adjusted_rows(spec.get("form") == "zero" ? AdjustedEnds::kZero : AdjustedEnds::kFree);
+         }},
+        {"sparsemax", [](auto&, auto&) { return entmax_rows(2.0f, false); }},
+        {"entmax15", [](auto&, auto&) { return entmax_rows(1.5f, false); }},
+        {"entmax",
+         [real](const AttentionSpec& spec, auto&) { return entmax_rows(real(spec, "alpha"), spec.flag("learnable")); }},
+        {"mos",
+         [](const AttentionSpec& spec, const AttentionShape& shape) {
+           return mixture_rows(static_cast<int>(spec.integer("components")), shape);
+         }},
+        {"fox", [](auto&, const AttentionShape& shape) { return forget_rows(false, shape.heads); }},
+        {"fox-bi", [](auto&, const AttentionShape& shape) { return forget_rows(true, shape.heads); }},
+        {"nap", [](auto&, auto&) { return nap_rows(); }},
+        {"inline", [](auto&, auto&) { return inline_rows(); }},
+    };
+    const std::pair<const char*, Wave> waves[] = {
+        {"sin-max", Wave::kSin},           {"sin-max-const", Wave::kSinConst},   {"cos-max", Wave::kCos},
+        {"sin2-max", Wave::kSin2},         {"sin2-max-shift", Wave::kSin2Shift}, {"siren-max", Wave::kSiren},
+        {"sin-softmax", Wave::kSinSoftmax}};
+    for (const bool standardised : {false, true}) {
+      for (const auto& [name, wave] : waves) {
+        list.push_back({(standardised ? "norm-" : "") + std::string(name),
+                        [wave = wave, standardised, real](const AttentionSpec& spec, auto&) {
+                          const float omega = wave == Wave::kSinConst ? real(spec, "omega") : 1.0f;
+                          return periodic_rows(wave, omega, standardised);
+                        }});
+      }
+    }
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> attention_names() {
+  std::vector<std::string> names;
+  for (const Family& family : families()) names.push_back(family.name);
+  return names;
+}
+
+std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const AttentionShape& shape) {
+  const auto family = std::ranges::find(families(), spec.name, &Family::name);
+  if (family == families().end()) {
+    throw UsageError("attention {} has no kernel on CUDA; these have: {}", spec.name,
+                     fmt::join(attention_names(), ", "));
+  }
+  for (const auto& [key, value] : spec.options) {
+    if (key == "form" && value == "linear") {
+      throw UsageError("attention {}: form=linear has no kernel on CUDA; want form=auto or form=quadratic", spec.name);
+    }
+  }
+  if (spec.name == "inline" && spec.get("features") != "identity") {
+    throw UsageError("attention inline: features={} has no kernel on CUDA; want features=identity",
+                     spec.get("features"));
+  }
+  const float score_scale = spec.name == "nap" ? 1.0f : 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+  std::unique_ptr<Attention> attention =
+      make_panels(shape, family->rows(spec, shape), score_scale, spec.flag("causal") || spec.name == "fox", {});
+  if (spec.xsa) attention = map_output(std::move(attention), exclude_self(shape), shape);
+  if (spec.name == "rela") attention = map_output(std::move(attention), rms_gate(spec.flag("gate")), shape);
+  if (spec.name == "nap") attention = map_output(std::move(attention), norm_gelu(), shape);
+  return attention;
+}
+
+}  // namespace lra::device

@@ -1,0 +1,157 @@
+// The first CUDA device that the process sees (CUDA_VISIBLE_DEVICES chooses): one stream of work, products by cuBLAS.
+// Products that do not depend on one another are spread over streams of their own, which begin after what was queued
+// before and are waited for by what comes after, so that many small ones fill the device.
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <array>
+#include <limits>
+
+#include "lib/device/device.h"
+#include "lib/util/check.h"
+
+namespace lra::device {
+namespace {
+
+void check_cuda(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw InputError("CUDA: {}: {}", what, cudaGetErrorString(error));
+}
+
+void check_cublas(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) throw InputError("cuBLAS: {}: {}", what, cublasGetStatusString(status));
+}
+
+cublasComputeType_t compute_type(ProductMode mode) {
+  switch (mode) {
+    case ProductMode::kTf32: return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case ProductMode::kBfloat16: return CUBLAS_COMPUTE_32F_FAST_16BF;
+    default: return CUBLAS_COMPUTE_32F;
+  }
+}
+
+int as_int(int64_t value) {
+  lra::check(value <= std::numeric_limits<int>::max(), "a product with a size of {}", value);
+  return static_cast<int>(value);
+}
+
+// cuBLAS keeps columns together: its matrices are the transposes of ours, and Cᵀ = op(B)ᵀ op(A)ᵀ.
+void multiply_one(cublasHandle_t handle, const Product& p, cublasComputeType_t compute) {
+  const auto operation = [](Transpose t) { return t == Transpose::kNo ? CUBLAS_OP_N : CUBLAS_OP_T; };
+  check_cublas(
+      cublasGemmStridedBatchedEx(handle, operation(p.tb), operation(p.ta), as_int(p.n), as_int(p.m), as_int(p.k),
+                                 &p.alpha, p.b.data, CUDA_R_32F, as_int(p.b.stride), p.b_next, p.a.data, CUDA_R_32F,
+                                 as_int(p.a.stride), p.a_next, &p.beta, p.c.data, CUDA_R_32F, as_int(p.c.stride),
+                                 p.c_next, as_int(p.count), compute, CUBLAS_GEMM_DEFAULT),
+      "a product");
+}
+
+// A stream with its own cuBLAS, whose workspace products that run side by side may not share.
+struct Lane {
+  cudaStream_t stream = nullptr;
+  cublasHandle_t handle = nullptr;
+  cudaEvent_t done = nullptr;
+
+  Lane() {
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    check_cublas(cublasCreate(&handle), "its start");
+    check_cublas(cublasSetStream(handle, stream), "its stream");
+    check_cuda(cudaEventCreateWithFlags(&done, cudaEventDisableTiming), "an event");
+  }
+  ~Lane() {
+    if (done != nullptr) cudaEventDestroy(done);
+    if (handle != nullptr) cublasDestroy(handle);
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  void record() { check_cuda(cudaEventRecord(done, stream), "an event"); }
+  void wait_for(const Lane& other) { check_cuda(cudaStreamWaitEvent(stream, other.done, 0), "an event"); }
+};
+
+}  // namespace
+
+struct Device::State {
+  cublasComputeType_t compute;
+  std::string name;
+  Lane main;
+  std::array<Lane, 4> side;
+};
+
+Device::Device(ProductMode mode) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    throw InputError("--backend cuda: no CUDA device ({})",
+                     error != cudaSuccess ? cudaGetErrorString(error) : "none is visible");
+  }
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, 0), "properties of device 0");
+  check_cuda(cudaSetDevice(0), "device 0");
+  state_ = std::make_unique<State>();
+  state_->compute = compute_type(mode);
+  state_->name = properties.name;
+}
+
+Device::~Device() = default;
+
+std::string Device::name() const { return state_->name; }
+
+void* Device::allocate(int64_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
+  if (error == cudaErrorMemoryAllocation) {
+    size_t free = 0, total = 0;
+    cudaGetLastError();
+    cudaMemGetInfo(&free, &total);
+    throw InputError("CUDA: {} has {} MiB of {} free, {} are needed: want a smaller batch_size or max_length",
+                     state_->name, free >> 20, total >> 20, bytes >> 20);
+  }
+  check_cuda(error, "memory");
+  return memory;
+}
+
+void Device::release(void* memory) noexcept { cudaFree(memory); }
+
+void Device::upload(void* to, const void* from, int64_t bytes) {
+  check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, state_->main.stream),
+             "a copy to the device");
+  // Memory of the caller that may be gone on return.
+  check_cuda(cudaStreamSynchronize(state_->main.stream), "a copy to the device");
+}
+
+void Device::download(void* to, const void* from, int64_t bytes) {
+  check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, state_->main.stream),
+             "a copy from the device");
+  check_cuda(cudaStreamSynchronize(state_->main.stream), "a copy from the device");
+}
+
+void Device::fill_zero(Matrix x) {
+  if (x.rows == 0 || x.cols == 0) return;
+  check_cuda(
+      cudaMemset2DAsync(x.data, static_cast<size_t>(x.stride) * sizeof(float), 0,
+                        static_cast<size_t>(x.cols) * sizeof(float), static_cast<size_t>(x.rows), state_->main.stream),
+      "zeros");
+}
+
+void Device::multiply(std::span<const Product> products) {
+  if (products.size() == 1) {
+    multiply_one(state_->main.handle, products.front(), state_->compute);
+    return;
+  }
+  if (products.empty()) return;
+  state_->main.record();
+  for (Lane& lane : state_->side) lane.wait_for(state_->main);
+  for (size_t i = 0; i < products.size(); ++i) {
+    multiply_one(state_->side[i % state_->side.size()].handle, products[i], state_->compute);
+  }
+  for (Lane& lane : state_->side) {
+    lane.record();
+    state_->main.wait_for(lane);
+  }
+}
+
+void* Device::queue() const { return state_->main.stream; }
+void Device::launched() { check_cuda(cudaGetLastError(), "the start of a kernel"); }
+
+}  // namespace lra::device
