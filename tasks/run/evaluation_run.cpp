@@ -116,7 +116,7 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
   Record record;
   record.started = utc_now();
   record.task = task_record(config);
-  record.attention = attention_record(model.config());
+  record.attention = attention_record(model.config(), device.get());
   record.recipe = recipe_json(recipe);
   record.model = model_record(model);
   record.data = data_record(place, data, options.limit_train, options.limit_eval);

@@ -16,7 +16,7 @@ TaskRecord task_record(const ModelConfig& model) {
           .padded_length = model.padded_length};
 }
 
-AttentionRecord attention_record(const ModelConfig& model) {
+AttentionRecord attention_record(const ModelConfig& model, const BatchModel* device) {
   const AttentionSpec spec = parse_attention(model.attention);
   const std::unique_ptr<AttentionKernel> kernel =
       make_attention(spec, {model.heads, model.head_dim(), model.padded_length, model.dim});
@@ -24,8 +24,8 @@ AttentionRecord attention_record(const ModelConfig& model) {
   record.spec = spec.canonical();
   record.name = spec.name;
   record.options = spec.options_json();
-  record.form_train = kernel->form(true, model.attention_dropout);
-  record.form_evaluate = kernel->form(false, 0.0f);
+  record.form_train = device != nullptr ? "quadratic" : kernel->form(true, model.attention_dropout);
+  record.form_evaluate = device != nullptr ? "quadratic" : kernel->form(false, 0.0f);
   record.dropout_applies = kernel->dropout_applies();
   return record;
 }

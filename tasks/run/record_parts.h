@@ -14,7 +14,8 @@
 namespace lra {
 
 TaskRecord task_record(const ModelConfig& model);
-AttentionRecord attention_record(const ModelConfig& model);
+// device: of --backend cuda, whose kernels are quadratic all; null where there is none.
+AttentionRecord attention_record(const ModelConfig& model, const BatchModel* device = nullptr);
 ModelRecord model_record(const Classifier& model);
 // The limits: rows were limited to them, 0 = not. Reads every row once.
 DataRecord data_record(const DataPlace& place, const TaskData& data, int64_t limit_train, int64_t limit_eval);

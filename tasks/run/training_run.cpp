@@ -65,7 +65,7 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
       std::make_unique<Trainer>(model_, *train_, trainer_settings(settings), circumstances.ranks, circumstances.device);
 
   record_.task = task_record(config);
-  record_.attention = attention_record(model_.config());
+  record_.attention = attention_record(config, circumstances.device);
   record_.recipe = recipe_to_json(settings.recipe);
   record_.seed = settings.seed;
   record_.model = model_record(model_);
