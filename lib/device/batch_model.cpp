@@ -10,24 +10,6 @@ namespace lra {
 namespace device {
 namespace {
 
-// Trained tensors that lie side by side.
-struct Range {
-  int64_t begin, size;
-};
-
-std::vector<Range> trained_ranges(const ParameterLayout& layout) {
-  std::vector<Range> ranges;
-  for (const ParameterInfo& info : layout.all()) {
-    if (!info.trained) continue;
-    if (!ranges.empty() && ranges.back().begin + ranges.back().size == info.offset) {
-      ranges.back().size += info.size;
-    } else {
-      ranges.push_back({info.offset, info.size});
-    }
-  }
-  return ranges;
-}
-
 std::vector<std::unique_ptr<Attention>> attention_of(const ModelPlan& plan) {
   std::vector<std::unique_ptr<Attention>> all;
   for (const BlockPlan& block : plan.blocks) {
@@ -98,7 +80,7 @@ class DeviceModel final : public BatchModel {
   void update(const AdamWSettings& settings, int64_t step, float gradient_scale) override {
     const Context on{device_, scratch_};
     if (gradient_scale != 1.0f) scale(on, gradient_scale, gradients_.data(), layout_.size());
-    for (const Range& range : trained_ranges(layout_)) {
+    for (const ParameterRange& range : layout_.trained_ranges()) {
       adamw_update(on, settings, step, range.size, parameters_.data() + range.begin, gradients_.data() + range.begin,
                    m_.data() + range.begin, v_.data() + range.begin);
     }

@@ -33,4 +33,17 @@ const ParameterInfo& ParameterLayout::at(const std::string& name) const {
   return all_[found->second];
 }
 
+std::vector<ParameterRange> ParameterLayout::trained_ranges() const {
+  std::vector<ParameterRange> ranges;
+  for (const ParameterInfo& info : all_) {
+    if (!info.trained) continue;
+    if (!ranges.empty() && ranges.back().begin + ranges.back().size == info.offset) {
+      ranges.back().size += info.size;
+    } else {
+      ranges.push_back({info.offset, info.size});
+    }
+  }
+  return ranges;
+}
+
 }  // namespace lra

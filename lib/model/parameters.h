@@ -20,6 +20,11 @@ struct ParameterInfo {
   std::vector<std::string> also;  // further checkpoint names of the same tensor (shared by layers)
 };
 
+// A piece of the flat vector.
+struct ParameterRange {
+  int64_t begin, size;
+};
+
 class ParameterLayout {
  public:
   // Returns the offset.
@@ -29,6 +34,8 @@ class ParameterLayout {
   const std::vector<ParameterInfo>& all() const { return all_; }
   const ParameterInfo& at(const std::string& name) const;
   bool contains(const std::string& name) const { return index_.contains(name); }
+  // Where the trained tensors lie, neighbours as one.
+  std::vector<ParameterRange> trained_ranges() const;
   int64_t size() const { return size_; }
 
  private:

@@ -28,25 +28,11 @@ struct LeafResult {
   int64_t tokens = 0;
 };
 
-// A piece of the flat parameter vector that one AdamW call updates.
-struct Range {
-  int64_t begin, size;
-};
-
-// Trained tensors in pieces of at most kPiece, whose bounds depend on the layout alone.
-std::vector<Range> trained_ranges(const ParameterLayout& layout) {
+// What one AdamW call updates: trained tensors in pieces of at most kPiece, whose bounds depend on the layout alone.
+std::vector<ParameterRange> update_pieces(const ParameterLayout& layout) {
   constexpr int64_t kPiece = 1 << 16;
-  std::vector<Range> whole;
-  for (const ParameterInfo& info : layout.all()) {
-    if (!info.trained) continue;
-    if (!whole.empty() && whole.back().begin + whole.back().size == info.offset) {
-      whole.back().size += info.size;
-    } else {
-      whole.push_back({info.offset, info.size});
-    }
-  }
-  std::vector<Range> pieces;
-  for (const Range& range : whole) {
+  std::vector<ParameterRange> pieces;
+  for (const ParameterRange& range : layout.trained_ranges()) {
     for (int64_t at = 0; at < range.size; at += kPiece) {
       pieces.push_back({range.begin + at, std::min(kPiece, range.size - at)});
     }
@@ -65,7 +51,7 @@ struct Trainer::Workspace {
         weight(1.0f / static_cast<float>(settings.batch_size)),
         order(data.size(), settings.batch_size, settings.seed, settings.shuffled),
         prefetch(data),
-        pieces(trained_ranges(model.layout())),
+        pieces(update_pieces(model.layout())),
         leaves(static_cast<size_t>(share)),
         arenas([] { return std::make_unique<Arena>(); }),
         buffers([&model] { return std::make_unique<GradientBuffer>(model.layout()); }),
@@ -162,7 +148,7 @@ struct Trainer::Workspace {
   Prefetch prefetch;
   int64_t next_batch = -1;  // whose rows are next_rows
   std::vector<int64_t> next_rows;
-  std::vector<Range> pieces;
+  std::vector<ParameterRange> pieces;
   std::vector<Example> examples;          // of the current batch
   std::array<uint32_t, 2> dropout_key{};  // of the current step
   std::vector<LeafResult> leaves;
@@ -256,7 +242,7 @@ StepResult Trainer::step() {
   const std::span<float> parameters = model_.parameters();
   parallel_for(std::ssize(work.pieces), [&](int64_t i) {
     const PhaseScope piece_phase(Phase::kUpdate);
-    const Range& range = work.pieces[static_cast<size_t>(i)];
+    const ParameterRange& range = work.pieces[static_cast<size_t>(i)];
     const auto piece = [&](auto values) {
       return values.subspan(static_cast<size_t>(range.begin), static_cast<size_t>(range.size));
     };
@@ -277,7 +263,7 @@ StepResult Trainer::step_on_device() {
   for (size_t i = 0; i < trained.size(); ++i) {
     const Example& example = work.examples[i];
     work.leaves[i] = {.loss = trained[i].loss,
-                      .flops = model_.flops(example, true, false),
+                      .flops = model_.flops(example, true, true),  // kernels of devices are dense
                       .correct = trained[i].predicted == example.label,
                       .tokens = std::ssize(example.first.ids) + std::ssize(example.second.ids)};
   }
