@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every check; about 45 minutes on 2 cores from a fresh clone.
+# Installs what is missing, builds, and runs every check; about 35 minutes on 2 cores from a fresh clone.
 # Usage: scripts/test.sh [--full]
 #   --full: clang-tidy on all files, every test on oneDNN 3.2 and in a debug build, golden tests under the sanitizers.
 # It stops at the first stage that fails and says which. The last lines are those of ctest.
@@ -197,7 +197,7 @@ stage_fuzz() {
   fi
   cmake --preset fuzz
   cmake --build --preset fuzz
-  find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | xargs -P "$cores" -n 4 scripts/fuzz.sh --seconds 4
+  find tests/fuzz/corpus -mindepth 1 -maxdepth 1 -type d -printf '%f\n' | sort | xargs -P "$cores" -n 4 scripts/fuzz.sh --seconds 4
 }
 
 # Compiles and links all of the CUDA backend where there is nvcc; --full takes NVIDIA's wheels elsewhere (1.3 GB). Its tests
