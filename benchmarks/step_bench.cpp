@@ -44,22 +44,35 @@ class SyntheticSource final : public ExampleSource {
   ModelConfig config_;
 };
 
-// Seconds of each call, after one that is not counted.
-std::vector<double> time_calls(const StepBenchSettings& settings, const std::function<void()>& call) {
+struct TimedCall {
+  double seconds;
+  double peak_gflops;  // mean of the FMA peak right before and right after the call
+};
+
+// Times calls after one that is not counted. Between them the FMA peak is measured: on a machine that is shared, or
+// whose clock moves, both change within seconds, and only a step and the peak at its side make a share.
+std::vector<TimedCall> time_calls(const StepBenchSettings& settings, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
+  constexpr double kPeakSeconds = 0.05;
   call();
-  std::vector<double> seconds;
+  std::vector<TimedCall> calls;
+  double total = 0.0, peak = measure_fma_peak(settings.threads, kPeakSeconds);
   if (settings.profile) start_phases();
-  const auto begin = Clock::now();
-  while (static_cast<int>(seconds.size()) < settings.repeats || since(begin) < settings.seconds) {
+  while (static_cast<int>(calls.size()) < settings.repeats || total < settings.seconds) {
     const auto start = Clock::now();
     call();
-    seconds.push_back(since(start));
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double after = measure_fma_peak(settings.threads, kPeakSeconds);
+    calls.push_back({seconds, (peak + after) / 2});
+    total += seconds;
+    peak = after;
   }
-  return seconds;
+  return calls;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 }  // namespace
@@ -93,11 +106,10 @@ Example StepRunner::example(int64_t number) const { return state_->data.get(numb
 StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
   StepRunner runner(recipe, task, settings.attention, settings.precision);
   StepBenchResult result;
-  result.peak_gflops = measure_fma_peak(settings.threads);
   Threads threads(settings.threads);
-  std::vector<double> seconds;
+  std::vector<TimedCall> calls;
   threads.run([&] {
-    seconds = time_calls(settings, [&] {
+    calls = time_calls(settings, [&] {
       if (settings.training) {
         runner.train();
       } else {
@@ -105,23 +117,25 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
       }
     });
   });
-  // Frequency drifts: the better of before and after, so that the share is not flattered.
-  result.peak_gflops = std::max(result.peak_gflops, measure_fma_peak(settings.threads));
-
   if (settings.profile) result.phases = stop_phases();
-  result.thread_seconds = settings.threads * std::accumulate(seconds.begin(), seconds.end(), 0.0);
 
-  std::sort(seconds.begin(), seconds.end());
-  const double samples = static_cast<double>(recipe.batch_size);
-  const double median = seconds[seconds.size() / 2] / samples;
-  result.repeats = static_cast<int>(seconds.size());
-  result.ms_per_sample = median * 1e3;
-  result.ms_per_sample_min = seconds.front() / samples * 1e3;
   const Example example = runner.example();
   result.flops_per_sample = runner.model().flops(example, settings.training, false);
   result.dense_flops_per_sample = runner.model().flops(example, settings.training, true);
-  result.gflops = result.flops_per_sample / median * 1e-9;
-  result.share_of_peak = result.gflops / result.peak_gflops;
+  const double samples = static_cast<double>(recipe.batch_size);
+  std::vector<double> milliseconds, peaks, shares;
+  for (const TimedCall& call : calls) {
+    result.thread_seconds += settings.threads * call.seconds;
+    milliseconds.push_back(call.seconds / samples * 1e3);
+    peaks.push_back(call.peak_gflops);
+    shares.push_back(result.flops_per_sample * samples / call.seconds * 1e-9 / call.peak_gflops);
+  }
+  result.repeats = static_cast<int>(calls.size());
+  result.ms_per_sample = median(milliseconds);
+  result.ms_per_sample_min = *std::min_element(milliseconds.begin(), milliseconds.end());
+  result.gflops = result.flops_per_sample / result.ms_per_sample * 1e-6;
+  result.peak_gflops = median(peaks);
+  result.share_of_peak = median(shares);
   result.peak_rss_bytes = peak_rss_bytes();
   return result;
 }

@@ -1,5 +1,5 @@
 // Times whole training or evaluation steps on synthetic examples of full length, with the machine's FMA peak measured
-// in the same run on the same threads.
+// on the same threads before and after each of them.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,8 @@ struct StepBenchSettings {
 struct StepBenchResult {
   double ms_per_sample = 0.0, ms_per_sample_min = 0.0;  // median and best over the repeats
   double gflops = 0.0;                                  // of the median
-  double peak_gflops = 0.0, share_of_peak = 0.0;
+  double peak_gflops = 0.0;                             // median of the peaks beside the steps
+  double share_of_peak = 0.0;                           // median over the steps of their share of the peak beside them
   double flops_per_sample = 0.0, dense_flops_per_sample = 0.0;
   int64_t peak_rss_bytes = 0;
   int repeats = 0;
