@@ -16,13 +16,6 @@ namespace {
 
 constexpr double kEpsilon = 1e-4;
 
-// The directions of a layer in a training step with redraw=1: functions of the step's dropout key, so that all examples
-// of the step and its backward pass have the same.
-void redraw(std::array<uint32_t, 2> key, int layer, int64_t d, std::span<float> omega) {
-  Random random(static_cast<uint64_t>(key[0]) << 32 | key[1], RandomStream::kDropout, static_cast<uint64_t>(layer));
-  start_orthogonal(d)(random, omega);
-}
-
 class Favor final : public FeatureMap {
  public:
   Favor(const AttentionSpec& spec, const AttentionShape& shape)
@@ -44,7 +37,7 @@ class Favor final : public FeatureMap {
   int64_t context_floats() const override { return 1 + (redraws_ ? features_ * d_ : 0); }
   void prepare(const AttentionInput& in, int head, float* context, Arena& arena) const override {
     if (redraws_ && in.training) {
-      redraw(in.dropout_key, in.layer, d_, {context + 1, static_cast<size_t>(features_ * d_)});
+      redraw_orthogonal(in.dropout_key, in.layer, d_, {context + 1, static_cast<size_t>(features_ * d_)});
     }
     context[0] = 0.0f;
     if (causal_) return;
@@ -137,7 +130,7 @@ std::vector<ref::Row> favor_features(const ref::AttentionProblem& problem, int h
   ref::Row omega = problem.parameters[0];
   if (problem.spec.flag("redraw") && problem.training) {
     std::vector<float> drawn(omega.size());
-    redraw(problem.dropout_key, problem.layer, problem.shape.head_dim, drawn);
+    redraw_orthogonal(problem.dropout_key, problem.layer, problem.shape.head_dim, drawn);
     omega.assign(drawn.begin(), drawn.end());
   }
   const auto top = [](const ref::Row& row) { return *std::max_element(row.begin(), row.end()); };

@@ -76,4 +76,10 @@ std::function<void(Random&, std::span<float>)> start_orthogonal(int64_t d) {
   };
 }
 
+void redraw_orthogonal(std::array<uint32_t, 2> dropout_key, int layer, int64_t d, std::span<float> rows) {
+  Random random(static_cast<uint64_t>(dropout_key[0]) << 32 | dropout_key[1], RandomStream::kDropout,
+                static_cast<uint64_t>(layer));
+  start_orthogonal(d)(random, rows);
+}
+
 }  // namespace lra

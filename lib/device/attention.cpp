@@ -12,7 +12,11 @@
 #include "lib/attention/families.h"
 #include "lib/attention/polynomial.h"
 #include "lib/device/families.h"
+#include "lib/device/feature_map.h"
 #include "lib/device/forget.h"
+#include "lib/device/inline.h"
+#include "lib/device/lln_diag.h"
+#include "lib/device/low_rank.h"
 #include "lib/device/mixture.h"
 #include "lib/device/output_map.h"
 #include "lib/device/panels.h"
@@ -22,9 +26,10 @@ namespace lra::device {
 namespace {
 
 using Rows = std::function<std::unique_ptr<ScoreRows>(const AttentionSpec&, const AttentionShape&)>;
+using Features = std::function<std::unique_ptr<FeatureMap>(const AttentionSpec&, const AttentionShape&)>;
+using Make = std::function<std::unique_ptr<Attention>(const AttentionSpec&, const AttentionShape&)>;
 
-std::unique_ptr<ScoreRows> polynomial(const AttentionSpec& spec, const AttentionShape& shape) {
-  const int power = static_cast<int>(spec.integer("power"));
+LengthFactor polynomial_factor(const AttentionSpec& spec, const AttentionShape& shape) {
   const std::string& scale = spec.get("scale");
   LengthFactor factor;
   if (spec.get("length") == "max") factor.length = static_cast<float>(shape.padded_length);
@@ -34,16 +39,35 @@ std::unique_ptr<ScoreRows> polynomial(const AttentionSpec& spec, const Attention
     factor.exponent = 0.5f;
   } else if (scale == "moment") {
     factor.exponent = 0.5f;
+    const int power = static_cast<int>(spec.integer("power"));
     factor.factor = static_cast<float>(1.0 / std::sqrt(polynomial_moment(power, shape.head_dim)));
   } else {
     factor.factor = static_cast<float>(1.0 / spec.real("scale"));
   }
-  return polynomial_rows(power, factor, spec.flag("gain"));
+  return factor;
+}
+
+std::unique_ptr<ScoreRows> polynomial(const AttentionSpec& spec, const AttentionShape& shape) {
+  return polynomial_rows(static_cast<int>(spec.integer("power")), polynomial_factor(spec, shape), spec.flag("gain"));
+}
+
+// form=linear; the CPU's kernel has refused other powers.
+std::unique_ptr<Attention> linear_polynomial(const AttentionSpec& spec, const AttentionShape& shape) {
+  const int power = static_cast<int>(spec.integer("power"));
+  return make_feature_map(shape, power_features(shape, power, polynomial_factor(spec, shape), spec.flag("gain")),
+                          false);
+}
+
+Denominator length_denominator(const AttentionSpec& spec, const AttentionShape& shape) {
+  const float length = spec.get("length") == "max" ? static_cast<float>(shape.padded_length) : 0.0f;
+  return {.form = Denominator::Form::kLength, .length = {.exponent = 0.5f, .length = length}};
 }
 
 struct Family {
   std::string name;
-  Rows rows;
+  Rows rows = {};          // of scores, or
+  Features features = {};  // of queries and keys, or
+  Make make = {};          // something of its own
 };
 
 const std::vector<Family>& families() {
@@ -83,6 +107,8 @@ const std::vector<Family>& families() {
         {"entmax15", [](auto&, auto&) { return entmax_rows(1.5f, false); }},
         {"entmax",
          [real](const AttentionSpec& spec, auto&) { return entmax_rows(real(spec, "alpha"), spec.flag("learnable")); }},
+        {"fusedmax", [real](const AttentionSpec& spec, auto&) { return fusedmax_rows(real(spec, "lambda")); }},
+        {"oscarmax", [real](const AttentionSpec& spec, auto&) { return oscarmax_rows(real(spec, "beta")); }},
         {"mos",
          [](const AttentionSpec& spec, const AttentionShape& shape) {
            return mixture_rows(static_cast<int>(spec.integer("components")), shape);
@@ -91,6 +117,24 @@ const std::vector<Family>& families() {
         {"fox-bi", [](auto&, const AttentionShape& shape) { return forget_rows(true, shape.heads); }},
         {"nap", [](auto&, auto&) { return nap_rows(); }},
         {"inline", [](auto&, auto&) { return inline_rows(); }},
+        {"inline-conv", [](auto&, auto&) { return inline_rows(); }},
+        {.name = "linear-elu",
+         .features =
+             [](auto&, const AttentionShape& shape) {
+               return elu_features(shape, {Denominator::Form::kPlus, 1e-6f});
+             }},
+        {.name = "linear-elu-lra",
+         .features = [](const AttentionSpec& spec,
+                        const AttentionShape& shape) { return elu_features(shape, length_denominator(spec, shape)); }},
+        {.name = "cosformer", .features = [](auto&, const AttentionShape& shape) { return cosformer_features(shape); }},
+        {.name = "lln", .features = [](auto&, const AttentionShape& shape) { return lln_features(shape); }},
+        {.name = "lln-diag", .make = make_lln_diag},
+        {.name = "favor", .features = favor_features},
+        {.name = "rfa", .features = rfa_features},
+        {.name = "hrf", .features = hrf_features},
+        {.name = "rmfa", .features = rmfa_features},
+        {.name = "linformer", .make = make_linformer},
+        {.name = "nystrom", .make = make_nystrom},
     };
     const std::pair<const char*, Wave> waves[] = {
         {"sin-max", Wave::kSin},           {"sin-max-const", Wave::kSinConst},   {"cos-max", Wave::kCos},
@@ -124,18 +168,27 @@ std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const Atten
     throw UsageError("attention {} has no kernel on CUDA; these have: {}", spec.name,
                      fmt::join(attention_names(), ", "));
   }
-  for (const auto& [key, value] : spec.options) {
-    if (key == "form" && value == "linear") {
-      throw UsageError("attention {}: form=linear has no kernel on CUDA; want form=auto or form=quadratic", spec.name);
-    }
-  }
-  if (spec.name == "inline" && spec.get("features") != "identity") {
-    throw UsageError("attention inline: features={} has no kernel on CUDA; want features=identity",
-                     spec.get("features"));
+  const bool linear =
+      std::ranges::find(spec.options, std::pair<std::string, std::string>("form", "linear")) != spec.options.end();
+  if (linear && spec.name != "polynomial") {
+    throw UsageError("attention {}: form=linear has no kernel on CUDA; want form=auto or form=quadratic", spec.name);
   }
   const float score_scale = spec.name == "nap" ? 1.0f : 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
-  std::unique_ptr<Attention> attention =
-      make_panels(shape, family->rows(spec, shape), score_scale, spec.flag("causal") || spec.name == "fox", {});
+  std::unique_ptr<Attention> attention;
+  if (linear) {
+    attention = linear_polynomial(spec, shape);
+  } else if (family->make) {
+    attention = family->make(spec, shape);
+  } else if (family->features) {
+    attention = make_feature_map(shape, family->features(spec, shape), spec.flag("causal"));
+  } else {
+    attention =
+        make_panels(shape, family->rows(spec, shape), score_scale, spec.flag("causal") || spec.name == "fox", {});
+  }
+  if (spec.name.starts_with("inline")) attention = map_inputs(std::move(attention), spec.get("features"));
+  if (spec.name == "inline-conv") {
+    attention = add_local_mix(std::move(attention), shape, static_cast<int>(spec.integer("width")), 0);
+  }
   if (spec.xsa) attention = map_output(std::move(attention), exclude_self(shape), shape);
   if (spec.name == "rela") attention = map_output(std::move(attention), rms_gate(spec.flag("gate")), shape);
   if (spec.name == "nap") attention = map_output(std::move(attention), norm_gelu(), shape);

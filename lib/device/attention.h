@@ -36,6 +36,8 @@ struct AttentionSlopes {
 class Attention {
  public:
   virtual ~Attention() = default;
+  // In time and memory linear in the number of tokens.
+  virtual bool linear() const { return false; }
   // Floats that forward leaves for backward.
   virtual int64_t saved_floats(int64_t tokens) const = 0;
   // out (tokens, H*D) is overwritten; saved may be null when no backward follows.

@@ -38,6 +38,7 @@ class DeviceModel final : public BatchModel {
   }
 
   std::string device_name() const override { return device_.name(); }
+  bool linear() const override { return !attention_.empty() && attention_.front()->linear(); }
 
   void load(std::span<const float> parameters, std::span<const float> m, std::span<const float> v) override {
     upload(parameters_, parameters), upload(m_, m), upload(v_, v);

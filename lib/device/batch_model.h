@@ -17,6 +17,8 @@ class BatchModel {
  public:
   virtual ~BatchModel() = default;
   virtual std::string device_name() const = 0;
+  // Whether attention is linear in the number of tokens.
+  virtual bool linear() const = 0;
 
   // State of training, in the order of the layout: parameters and both moments.
   virtual void load(std::span<const float> parameters, std::span<const float> m, std::span<const float> v) = 0;

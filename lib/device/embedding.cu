@@ -1,40 +1,8 @@
 // Embedding of a batch, poolings, and the pair's combination: everything between tokens, rows and one vector.
 #include "lib/device/ops.h"
-#include "lib/device/team.h"
+#include "lib/device/row_sums.h"
 
 namespace lra::device {
-namespace {
-
-// to(target) += the sum of dx's rows with that target; nothing where to(target) is null.
-template <class To>
-void add_row_sums(Context c, const RowSums& sums, ConstMatrix dx, const To& to) {
-  const Scratch::Scope scope(c.scratch);
-  const int64_t width = dx.cols;
-  float* partial = c.scratch.take<float>(sums.chunks * width);
-  launch(c.device, sums.chunks, threads_for(width), [=] LRA_KERNEL(Team & team) {
-    const int64_t chunk = team.block();
-    team.for_each(width, [=](int64_t j) {
-      float sum = 0.0f;
-      for (int64_t i = sums.first[chunk]; i < sums.first[chunk + 1]; ++i) {
-        sum += dx.data[sums.order[i] * dx.stride + j];
-      }
-      partial[chunk * width + j] = sum;
-    });
-  });
-  launch(c.device, sums.targets, threads_for(width), [=] LRA_KERNEL(Team & team) {
-    const int64_t number = team.block();
-    float* out = to(sums.target[number]);
-    if (out == nullptr) return;
-    team.for_each(width, [=](int64_t j) {
-      float sum = 0.0f;
-      for (int64_t part = sums.parts[number]; part < sums.parts[number + 1]; ++part) sum += partial[part * width + j];
-      out[j] += sum;
-    });
-  });
-}
-
-}  // namespace
-
 void embedding_forward(Context c, const RaggedBatch& batch, ConstMatrix token, ConstMatrix position, const float* first,
                        Matrix x) {
   const int32_t *ids = batch.ids, *places = batch.places;
@@ -47,10 +15,10 @@ void embedding_forward(Context c, const RaggedBatch& batch, ConstMatrix token, C
 
 void embedding_backward(Context c, const RaggedBatch& batch, ConstMatrix dx, Matrix d_token, Matrix d_position,
                         float* d_first) {
-  add_row_sums(c, batch.by_id, dx,
+  add_row_sums(c, batch.by_id, dx, 1,
                [=] LRA_KERNEL(int32_t id) { return id < d_token.rows ? d_token.data + id * d_token.stride : d_first; });
   if (d_position.data == nullptr) return;
-  add_row_sums(c, batch.by_place, dx,
+  add_row_sums(c, batch.by_place, dx, 1,
                [=] LRA_KERNEL(int32_t place) { return d_position.data + place * d_position.stride; });
 }
 

@@ -39,6 +39,9 @@ std::unique_ptr<ScoreRows> periodic_rows(Wave wave, float omega, bool standardis
 // learnt: alpha = 1 + σ(parameter 0 (H)).
 std::unique_ptr<ScoreRows> entmax_rows(float alpha, bool learnt);
 
+std::unique_ptr<ScoreRows> fusedmax_rows(float lambda);
+std::unique_ptr<ScoreRows> oscarmax_rows(float beta);
+
 std::unique_ptr<ScoreRows> nap_rows();
 std::unique_ptr<ScoreRows> inline_rows();
 

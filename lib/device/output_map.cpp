@@ -11,6 +11,7 @@ class Mapped final : public Attention {
       : inner_(std::move(inner)), map_(std::move(map)), width_(int64_t{shape.heads} * shape.head_dim) {}
 
   // y, then what the attention saves.
+  bool linear() const override { return inner_->linear(); }
   int64_t saved_floats(int64_t tokens) const override { return tokens * width_ + inner_->saved_floats(tokens); }
 
   void forward(Context c, const AttentionCall& call, Matrix out, float* saved) const override {

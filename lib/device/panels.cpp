@@ -153,6 +153,7 @@ class Panels final : public Attention {
       const int64_t floats = (padded[end] - padded[begin]) * heads_ * queries;
       panel.s = c.scratch.take<float>(floats);
       if (backward) panel.g = c.scratch.take<float>(floats);
+      panel.scratch = c.scratch.take<float>(floats * rows_->row_scratch());
       for (panel.first_query = 0; panel.first_query < longest; panel.first_query += queries) {
         const Scratch::Scope of_panel(c.scratch);
         use(panel);

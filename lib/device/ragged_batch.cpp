@@ -5,6 +5,12 @@
 #include "lib/util/check.h"
 
 namespace lra::device {
+namespace {
+
+// Whole vectors.
+int64_t padded_length(int64_t length) { return (length + 7) / 8 * 8; }
+
+}  // namespace
 
 RowSums make_row_sums(std::span<const int32_t> target, int32_t largest, Scratch& scratch) {
   std::vector<int32_t> begin(static_cast<size_t>(largest) + 2, 0);
@@ -57,7 +63,7 @@ RaggedBatch make_batch(std::span<const Example> examples, const BatchShape& shap
     batch.length.push_back(std::ssize(ids) - batch.first.back());
     batch.longest = std::max(batch.longest, batch.length.back());
     batch.first.push_back(std::ssize(ids));
-    batch.padded_first.push_back(batch.padded_first.back() + (batch.length.back() + 7) / 8 * 8);
+    batch.padded_first.push_back(batch.padded_first.back() + padded_length(batch.length.back()));
   };
   for (size_t i = 0; i < examples.size(); ++i) {
     const uint32_t counter = first_example + static_cast<uint32_t>(i);
@@ -80,6 +86,25 @@ RaggedBatch make_batch(std::span<const Example> examples, const BatchShape& shap
     batch.by_place = make_row_sums(places, shape.places - 1, scratch);
   }
   return batch;
+}
+
+RaggedBatch cut_batch(const RaggedBatch& batch, int64_t length, Scratch& scratch) {
+  RaggedBatch cut;
+  cut.first.push_back(0), cut.padded_first.push_back(0);
+  for (const int64_t tokens : batch.length) {
+    for (int64_t at = 0; at < tokens; at += length) {
+      cut.length.push_back(std::min(length, tokens - at));
+      cut.longest = std::max(cut.longest, cut.length.back());
+      cut.first.push_back(cut.first.back() + cut.length.back());
+      cut.padded_first.push_back(cut.padded_first.back() + padded_length(cut.length.back()));
+    }
+  }
+  const std::vector<uint32_t> example(cut.length.size());
+  cut.sequences = std::ssize(cut.length), cut.tokens = batch.tokens;
+  cut.sequence_first = scratch.upload(std::span<const int64_t>(cut.first));
+  cut.device_padded_first = scratch.upload(std::span<const int64_t>(cut.padded_first));
+  cut.example = scratch.upload(std::span<const uint32_t>(example));
+  return cut;
 }
 
 }  // namespace lra::device

@@ -52,4 +52,8 @@ struct BatchShape {
 RaggedBatch make_batch(std::span<const Example> examples, const BatchShape& shape, uint32_t first_example,
                        Scratch& scratch);
 
+// The same rows, every sequence cut into ones of at most `length` tokens: what attention within blocks needs. Without
+// ids, row sums, and examples for dropout.
+RaggedBatch cut_batch(const RaggedBatch& batch, int64_t length, Scratch& scratch);
+
 }  // namespace lra::device

@@ -1,18 +1,11 @@
 // Families whose weights depend on one score each: polynomial (arXiv 2410.18613), sigmoid (2409.04431), relu-n
 // (2309.08586), rela (2104.07012). dx = f'(x) g.
 #include "lib/device/families.h"
+#include "lib/device/length_factor.h"
 #include "lib/device/score_rows.h"
 
 namespace lra::device {
 namespace {
-
-LRA_KERNEL float at_row(const LengthFactor& f, const ScoreRow& row) {
-  const float n = f.length > 0.0f ? f.length : static_cast<float>(row.n);
-  if (f.exponent == 0.0f) return f.factor;
-  if (f.exponent == 0.5f) return f.factor / std::sqrt(n);
-  if (f.exponent == 1.0f) return f.factor / n;
-  return f.factor * std::pow(n, -f.exponent);
-}
 
 LRA_KERNEL float whole_power(float x, int power) {
   float y = 1.0f;
@@ -35,7 +28,7 @@ struct Polynomial {
     return bound;
   }
   LRA_KERNEL float scale(const ScoreRow& row) const {
-    return (gain == nullptr ? 1.0f : gain[row.head]) * at_row(factor, row);
+    return (gain == nullptr ? 1.0f : gain[row.head]) * length_factor(factor, row.n);
   }
   LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const {
     const float a = scale(row);
@@ -43,7 +36,7 @@ struct Polynomial {
     team.for_each(row.n, [=](int64_t j) { s[j] = a * whole_power(s[j], q); });
   }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float* numbers) const {
-    const float a = scale(row), c = at_row(factor, row);
+    const float a = scale(row), c = length_factor(factor, row.n);
     const int q = power;
     if (gain != nullptr) {
       const float sum = team.sum(row.n, [=](int64_t j) { return c * whole_power(s[j], q) * g[j]; });
@@ -78,11 +71,11 @@ struct Sigmoid {
     return form == SigmoidBias::kLearnt ? learnt[row.head] : -std::log(static_cast<float>(row.n));
   }
   LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const {
-    const float b = bias(row), a = at_row(factor, row);
+    const float b = bias(row), a = length_factor(factor, row.n);
     team.for_each(row.n, [=](int64_t j) { s[j] = a * sigmoid(s[j] + b); });
   }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float* numbers) const {
-    const float b = bias(row), a = at_row(factor, row);
+    const float b = bias(row), a = length_factor(factor, row.n);
     team.for_each(row.n, [=](int64_t j) {
       const float p = sigmoid(s[j] + b), other = sigmoid(-s[j] - b);
       s[j] = a * p;
@@ -101,7 +94,7 @@ struct Relu {
 
   Relu bound(std::span<const float* const>) const { return *this; }
   LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const {
-    const float a = at_row(factor, row);
+    const float a = length_factor(factor, row.n);
     const bool squared = square;
     team.for_each(row.n, [=](int64_t j) {
       const float x = s[j] > 0.0f ? s[j] : 0.0f;
@@ -109,7 +102,7 @@ struct Relu {
     });
   }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float*) const {
-    const float a = at_row(factor, row);
+    const float a = length_factor(factor, row.n);
     const bool squared = square;
     team.for_each(row.n, [=](int64_t j) {
       const float x = s[j] > 0.0f ? s[j] : 0.0f;

@@ -30,6 +30,7 @@ struct ScorePanel {
   uint32_t dropout_site = 0;  // of head 0
   float dropout = 0.0f;
   float *s = nullptr, *g = nullptr;  // scores, and gradients (backward)
+  float* scratch = nullptr;          // row_scratch() times as many floats, a row's together
   float* numbers = nullptr;          // (rows, numbers of the family) for the gradients of parameters (backward)
   const float* context = nullptr;    // (tokens of the batch, H, width) of the family, or null
   float* d_context = nullptr;        // its twin, added to (backward)
@@ -44,6 +45,8 @@ class ScoreRows {
   virtual void forward(Device& device, const ScorePanel& panel, std::span<const float* const> parameters) const = 0;
   // s: the same; g: dL/dP after dropout -> dL/dscores, 0 behind a row's keys.
   virtual void backward(Device& device, const ScorePanel& panel, std::span<const float* const> parameters) const = 0;
+  // Floats of scratch for every score.
+  virtual int row_scratch() const { return 0; }
   // Numbers that a row gives for the gradients of parameters, and what is done with those of a panel: number i is added
   // to parameter i (H) at the row's head.
   virtual int numbers() const = 0;

@@ -2,6 +2,7 @@
 //
 // A map is a small struct, copied to the device:
 //   static constexpr int kNumbers;  // numbers a row adds to the gradients of parameters
+//   static constexpr int kScratch;  // floats a key in row.scratch; may be left out: 0
 //   Map bound(parameters) const;    // with the pointers it needs of them
 //   void forward(const Team&, const ScoreRow&, float* s) const;   // s: scores -> weights, over row.n keys
 //   void backward(const Team&, const ScoreRow&, float* s, float* g, float* numbers) const;
@@ -27,13 +28,13 @@ struct ScoreRow {
   int64_t padded;  // floats of the row
   int64_t heads;
   bool training;
-  float *s, *g;
+  float *s, *g, *scratch;
   const float* context;  // of the whole batch, as the panel's
   float* d_context;
 };
 
 // Row number `index` of a panel; n is 0 where its sequence has no such query.
-LRA_KERNEL inline ScoreRow score_row(const ScorePanel& p, int64_t index) {
+LRA_KERNEL inline ScoreRow score_row(const ScorePanel& p, int64_t index, int row_scratch = 0) {
   ScoreRow row;
   row.sequence = p.begin + index / (p.heads * p.queries);
   row.head = index / p.queries % p.heads;
@@ -51,6 +52,7 @@ LRA_KERNEL inline ScoreRow score_row(const ScorePanel& p, int64_t index) {
                      (row.head * p.queries + i) * row.padded;
   row.s = p.s + at;
   row.g = p.g + at;
+  row.scratch = p.scratch + at * row_scratch;
   return row;
 }
 
@@ -67,11 +69,21 @@ LRA_KERNEL inline void clear_behind(const Team& team, const ScoreRow& row, float
 }
 
 template <class Map>
+LRA_KERNEL constexpr int scratch_of() {
+  if constexpr (requires { Map::kScratch; }) {
+    return Map::kScratch;
+  } else {
+    return 0;
+  }
+}
+
+template <class Map>
 class MappedRows final : public ScoreRows {
  public:
   explicit MappedRows(Map map) : map_(map) {}
 
   int numbers() const override { return Map::kNumbers; }
+  int row_scratch() const override { return scratch_of<Map>(); }
 
   void forward(Device& device, const ScorePanel& panel, std::span<const float* const> parameters) const override {
     run_forward(device, panel, map_.bound(parameters));
@@ -84,7 +96,7 @@ class MappedRows final : public ScoreRows {
   static void run_forward(Device& device, const ScorePanel& panel, const Map& map) {
     const DropoutMask mask = mask_of(panel);
     launch(device, panel.rows(), threads_for(panel.longest), [=] LRA_KERNEL(Team & team) {
-      const ScoreRow row = score_row(panel, team.block());
+      const ScoreRow row = score_row(panel, team.block(), scratch_of<Map>());
       if (row.n == 0) return;
       map.forward(team, row, row.s);
       if (mask.threshold != 0) drop_row(team, of_head(mask, row), panel.example[row.sequence], row, row.s);
@@ -94,7 +106,7 @@ class MappedRows final : public ScoreRows {
   static void run_backward(Device& device, const ScorePanel& panel, const Map& map) {
     const DropoutMask mask = mask_of(panel);
     launch(device, panel.rows(), threads_for(panel.longest), [=] LRA_KERNEL(Team & team) {
-      const ScoreRow row = score_row(panel, team.block());
+      const ScoreRow row = score_row(panel, team.block(), scratch_of<Map>());
       if (row.n == 0) return;
       if (mask.threshold != 0) drop_row(team, of_head(mask, row), panel.example[row.sequence], row, row.g);
       map.backward(team, row, row.s, row.g, panel.numbers + team.block() * Map::kNumbers);

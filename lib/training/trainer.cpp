@@ -263,7 +263,7 @@ StepResult Trainer::step_on_device() {
   for (size_t i = 0; i < trained.size(); ++i) {
     const Example& example = work.examples[i];
     work.leaves[i] = {.loss = trained[i].loss,
-                      .flops = model_.flops(example, true, true),  // kernels of devices are dense
+                      .flops = model_.flops(example, true, !device_->linear()),
                       .correct = trained[i].predicted == example.label,
                       .tokens = std::ssize(example.first.ids) + std::ssize(example.second.ids)};
   }

@@ -24,8 +24,12 @@ AttentionRecord attention_record(const ModelConfig& model, const BatchModel* dev
   record.spec = spec.canonical();
   record.name = spec.name;
   record.options = spec.options_json();
-  record.form_train = device != nullptr ? "quadratic" : kernel->form(true, model.attention_dropout);
-  record.form_evaluate = device != nullptr ? "quadratic" : kernel->form(false, 0.0f);
+  const auto form = [&](bool training, float dropout) -> std::string {
+    if (device == nullptr) return kernel->form(training, dropout);
+    return device->linear() ? "linear" : "quadratic";
+  };
+  record.form_train = form(true, model.attention_dropout);
+  record.form_evaluate = form(false, 0.0f);
   record.dropout_applies = kernel->dropout_applies();
   return record;
 }

@@ -14,7 +14,7 @@
 namespace lra {
 
 TaskRecord task_record(const ModelConfig& model);
-// device: of --backend cuda, whose kernels are quadratic all; null where there is none.
+// device: of --backend cuda; null where there is none.
 AttentionRecord attention_record(const ModelConfig& model, const BatchModel* device = nullptr);
 ModelRecord model_record(const Classifier& model);
 // The limits: rows were limited to them, 0 = not. Reads every row once.

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "lib/device/families.h"
+#include "lib/device/feature_map.h"
 #include "lib/device/panels.h"
 #include "lib/util/check.h"
 #include "tests/lib/attention/against_reference.h"
@@ -27,7 +28,7 @@ class OnDeviceKernel final : public AttentionKernel {
 
   const std::vector<KernelParameter>& parameters() const override { return cpu_->parameters(); }
   int64_t saved_floats(int64_t tokens, float) const override { return attention_->saved_floats(tokens + kOthers); }
-  bool dropout_applies() const override { return true; }
+  bool dropout_applies() const override { return cpu_->dropout_applies(); }
 
   void forward(const AttentionInput& in, Matrix out, float* saved, Arena&) const override {
     Work work(*this, in);
@@ -85,8 +86,9 @@ class OnDeviceKernel final : public AttentionKernel {
     Work(const OnDeviceKernel& kernel, const AttentionInput& input) : in(input) {
       std::vector<Example> examples = examples_of({7, 0, in.q.rows, 2}, 20);
       examples[2].first.places.assign(in.places.begin(), in.places.end());
-      batch = device::make_batch(examples, {.vocabulary = 20, .places = kernel.shape().padded_length}, in.example - 2,
-                                 on.scratch);
+      batch =
+          device::make_batch(examples, {.vocabulary = 20, .places = kernel.shape().padded_length, .gradients = true},
+                             in.example - 2, on.scratch);
       std::vector<float> values;
       const auto others = random_normal<float>(batch.tokens * (3 * in.q.cols + in.x.cols), 99);
       for (int64_t i = 0; i < batch.tokens; ++i) {
@@ -139,7 +141,7 @@ class OnDeviceKernel final : public AttentionKernel {
 
 bool has_kernel(const std::string& text) {
   try {
-    device::make_attention(parse_attention(text), {1, 4, 8, 4});
+    device::make_attention(parse_attention(text), {1, 4, 64, 4});
     return true;
   } catch (const UsageError&) {
     return false;
@@ -186,52 +188,78 @@ INSTANTIATE_TEST_SUITE_P(Families, DeviceAttention, testing::ValuesIn(specs()), 
   return name;
 });
 
+// Everything that an attention gives for a ragged batch.
+std::vector<std::vector<float>> results(const device::Attention& attention, const AttentionShape& shape,
+                                        float dropout) {
+  OnDevice on;
+  const device::RaggedBatch batch = device::make_batch(
+      examples_of({7, 0, 33, 2, 40, 0}, 20), {.vocabulary = 20, .places = shape.padded_length}, 3, on.scratch);
+  const auto values = random_normal<float>(batch.tokens * 32, 1);
+  const Matrix inputs = on.upload(values, batch.tokens, 32), d = on.scratch.matrix(batch.tokens, 24);
+  const Matrix out = on.scratch.matrix(batch.tokens, 8);
+  const device::AttentionCall call{.batch = batch,
+                                   .q = inputs.col_block(0, 8),
+                                   .k = inputs.col_block(8, 8),
+                                   .v = inputs.col_block(16, 8),
+                                   .x = inputs.col_block(24, 8),
+                                   .parameters = {},
+                                   .training = true,
+                                   .dropout = dropout,
+                                   .dropout_key = kKey};
+  attention.forward(on.context, call, out, nullptr);
+  attention.backward(on.context, call, nullptr,
+                     {.d_out = inputs.col_block(24, 8),
+                      .dq = d.col_block(0, 8),
+                      .dk = d.col_block(8, 8),
+                      .dv = d.col_block(16, 8),
+                      .dx = {},
+                      .d_parameters = {}});
+  return {on.download(out), on.download(d)};
+}
+
+void expect_same(const std::vector<std::vector<float>>& got, const std::vector<std::vector<float>>& first,
+                 const std::string& what) {
+  for (size_t i = 0; i < got.size(); ++i) {
+    expect_close(got[i], first[i], tolerance(NumberType::kFloat32, 40, largest(first[i])),
+                 what + " result " + std::to_string(i));
+  }
+}
+
 // Panels are cut by queries and by room: none, one and several sequences in each.
 TEST(DeviceAttention, PanelsOfAnySizeAgree) {
   const AttentionShape shape{2, 4, 128, 8};
   std::vector<std::vector<float>> first;
   for (const device::PanelSizes sizes :
        {device::PanelSizes{}, {.queries = 5, .floats = 1}, {.queries = 16, .floats = 3000}, {.queries = 40}}) {
-    OnDevice on;
-    const device::RaggedBatch batch = device::make_batch(
-        examples_of({7, 0, 33, 2, 40, 0}, 20), {.vocabulary = 20, .places = shape.padded_length}, 3, on.scratch);
-    const auto values = random_normal<float>(batch.tokens * 32, 1);
-    const Matrix inputs = on.upload(values, batch.tokens, 32), d = on.scratch.matrix(batch.tokens, 24);
-    const Matrix out = on.scratch.matrix(batch.tokens, 8);
-    const auto attention = device::make_panels(shape, device::softmax_rows(), 0.5f, false, sizes);
-    const device::AttentionCall call{.batch = batch,
-                                     .q = inputs.col_block(0, 8),
-                                     .k = inputs.col_block(8, 8),
-                                     .v = inputs.col_block(16, 8),
-                                     .x = inputs.col_block(24, 8),
-                                     .parameters = {},
-                                     .training = true,
-                                     .dropout = 0.3f,
-                                     .dropout_key = kKey};
-    attention->forward(on.context, call, out, nullptr);
-    attention->backward(on.context, call, nullptr,
-                        {.d_out = inputs.col_block(24, 8),
-                         .dq = d.col_block(0, 8),
-                         .dk = d.col_block(8, 8),
-                         .dv = d.col_block(16, 8),
-                         .dx = {},
-                         .d_parameters = {}});
-    const std::vector<std::vector<float>> got = {on.download(out), on.download(d)};
+    const auto got = results(*device::make_panels(shape, device::softmax_rows(), 0.5f, false, sizes), shape, 0.3f);
     if (first.empty()) first = got;
-    for (size_t i = 0; i < got.size(); ++i) {
-      expect_close(got[i], first[i], tolerance(NumberType::kFloat32, 40, largest(first[i])),
-                   "queries " + std::to_string(sizes.queries) + " result " + std::to_string(i));
+    expect_same(got, first, "queries " + std::to_string(sizes.queries));
+  }
+}
+
+// Sequences are computed together as long as there is room.
+TEST(DeviceAttention, FeaturesOfAnyGroupsAgree) {
+  const AttentionShape shape{2, 4, 128, 8};
+  for (const bool causal : {false, true}) {
+    std::vector<std::vector<float>> first;
+    for (const int64_t floats : {1 << 20, 1, 300}) {
+      const auto got =
+          results(*device::make_feature_map(shape, device::lln_features(shape), causal, floats), shape, 0.0f);
+      if (first.empty()) first = got;
+      expect_same(got, first, "room " + std::to_string(floats));
     }
   }
 }
 
-TEST(DeviceAttention, EveryFamilyNamedHasAKernel) {
-  for (const std::string& name : device::attention_names()) EXPECT_TRUE(has_kernel(name)) << name;
+TEST(DeviceAttention, EveryFamilyHasAKernel) {
+  for (const AttentionFamily& family : attention_families()) {
+    EXPECT_TRUE(has_kernel(family.examples.front())) << family.name;
+  }
 }
 
 TEST(DeviceAttention, WhatHasNoKernelIsRefusedInOneLine) {
   const AttentionShape shape{2, 4, 64, 8};
-  for (const char* text : {"linformer", "polynomial:power=1,form=linear"}) {
+  for (const char* text : {"inline:form=linear", "nap:form=linear"}) {
     try {
       device::make_attention(parse_attention(text), shape);
       FAIL() << text;

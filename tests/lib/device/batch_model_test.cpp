@@ -112,7 +112,7 @@ TEST(BatchModel, PrecisionRoundsProducts) {
 
 TEST(BatchModel, AttentionWithoutKernelIsRefused) {
   ModelConfig config = small_config();
-  config.attention = "linformer";
+  config.attention = "nap:form=linear";
   EXPECT_THROW(make_batch_model(config, "float32"), UsageError);
 }
 
