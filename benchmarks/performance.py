@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures what docs/performance.md shows, and writes it there (see benchmarks/run.sh).
 
-Every cell is measured once and kept in a JSON file, so that a run that was stopped goes on where it was; --fresh
-forgets it. Each row of ours carries the FMA peak of its own run: compare shares and ratios, not milliseconds.
+What is compared with each other is measured in turn, several times round, and a ratio is the median of the ratios of the
+rounds: on a shared machine speed changes from minute to minute. Each figure of ours carries the FMA peak measured beside
+its steps. A group is kept in a JSON file, so that a run that was stopped goes on with the next one; --fresh forgets it.
 """
 import argparse
 import datetime
@@ -11,10 +12,10 @@ import pathlib
 import platform
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-import types
 
 import torch
 
@@ -27,7 +28,7 @@ TASKS = ("listops", "text", "retrieval", "image", "pathfinder")
 
 
 class Measurements:
-    """Rows by key, on disk after every one."""
+    """Groups by name, on disk after every one."""
 
     def __init__(self, path, fresh):
         self.path = path
@@ -44,61 +45,105 @@ class Measurements:
         return self.rows[key]
 
 
-def bench(a, mode, *options, threads=None):
-    command = [a.bench, mode, "--json", "--threads", str(threads or a.threads), "--seconds", str(a.seconds), *options]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def program(a, name, *options):
+    """Standard output of a program of ours."""
+    done = subprocess.run([pathlib.Path(a.programs) / name, *options], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"performance.py: {name}: {done.stderr.strip()}")
+    return done.stdout
 
 
-def peer(a, spec, length, attention_dropout):
-    """PyTorch's seconds a sample by kind."""
-    settings = types.SimpleNamespace(task="listops", dropout=0.1, attention_dropout=attention_dropout, mode="train",
-                                     no_compile=False, torch_batch=[1, 4] if length < 4096 else [1],
-                                     seconds=a.torch_seconds)
-    return pytorch_peer.torch_times(spec, length, settings)
+def bench(a, mode, *options, threads=None, seconds=None):
+    return json.loads(program(a, "lra-bench", mode, "--json", "--threads", str(threads or a.threads), "--repeats", "1",
+                              "--seconds", str(a.seconds if seconds is None else seconds), *options))
 
 
-def pathfinder_rate(a, pixels):
-    """Seconds a sample of the real program on generated pictures, whose black pixels are padding or not."""
-    programs = pathlib.Path(a.bench).parent
-    with tempfile.TemporaryDirectory() as folder:
-        for command in (["lra-data", "generate", "pathfinder", "--out", f"{folder}/data", "--count", "2000"],
-                        ["lra-pathfinder", "--data", f"{folder}/data", "--pixel-tokens", pixels, "--steps", "10",
-                         "--warmup", "1", "--batch-size", "64", "--log-every", "5", "--eval-every", "0",
-                         "--limit-eval", "1", "--threads", str(a.threads), "--progress", "none", "--out",
-                         f"{folder}/run"]):
-            done = subprocess.run([programs / command[0], *command[1:]], capture_output=True, text=True)
-            if done.returncode != 0:
-                sys.exit(f"performance.py: {command[0]}: {done.stderr.strip()}")
+def in_turn(a, members):
+    """Every member measured once a round: {name: {"ms": [...], field: [...]}} of the fields they return."""
+    rows = {name: {} for name in members}
+    for _ in range(a.rounds):
+        for name, measure in members.items():
+            for field, value in measure().items():
+                rows[name].setdefault(field, []).append(value)
+    return rows
+
+
+def ours(a, mode, *options, threads=None):
+    def measure():
+        row = bench(a, mode, *options, threads=threads)
+        return {"ms": row["ms_per_sample"], "share": row["share_of_peak"], "peak": row["peak_gflops"]}
+    return measure
+
+
+def theirs(a, spec, length, attention_dropout):
+    batches = [1, 4] if length < 4096 else [1]
+    steps = pytorch_peer.training_steps(spec, length, attention_dropout, batches)
+    return {f"torch {name}": lambda step=step: {"ms": step.milliseconds(a.torch_seconds)}
+            for name, step in steps.items()}
+
+
+def pathfinder(a, folder, pixels):
+    """The real program on generated pictures, whose black pixels are padding or not."""
+    def measure():
+        program(a, "lra-pathfinder", "--data", f"{folder}/data", "--pixel-tokens", pixels, "--steps", "10",
+                "--warmup", "1", "--batch-size", "64", "--log-every", "5", "--eval-every", "0", "--limit-eval", "1",
+                "--threads", str(a.threads), "--progress", "none", "--out", f"{folder}/run", "--force")
         lines = [json.loads(line) for line in open(f"{folder}/run/metrics.jsonl")]
-    return 1 / lines[[i for i, line in enumerate(lines) if line["split"] == "train"][-1]]["samples_per_second"]
+        return {"ms": 1e3 / [line for line in lines if line["split"] == "train"][-1]["samples_per_second"]}
+    return measure
+
+
+def pathfinder_pixels(a):
+    with tempfile.TemporaryDirectory() as folder:
+        program(a, "lra-data", "generate", "pathfinder", "--out", f"{folder}/data", "--count", "2000")
+        return in_turn(a, {pixels: pathfinder(a, folder, pixels) for pixels in ("raw", "shifted")})
 
 
 def measure(a, m):
-    lengths = a.lengths
     m.get("peak", lambda: bench(a, "peak"))
     for spec in ("softmax", CUBE):
-        for length in lengths:
-            size = ("--attention", spec, "--length", str(length))
-            m.get(f"ours {spec} {length}", lambda: bench(a, "train", *size, "--profile"))
-            m.get(f"bfloat16 {spec} {length}", lambda: bench(a, "train", *size, "--precision", "bfloat16"))
-            m.get(f"eval {spec} {length}", lambda: bench(a, "eval", *size))
-            m.get(f"ours without {spec} {length}", lambda: bench(a, "train", *size, "--attention-dropout", "0"))
-            if length >= 1000 or a.quick:
-                m.get(f"torch {spec} {length}", lambda: peer(a, spec, length, 0.1))
-                m.get(f"torch without {spec} {length}", lambda: peer(a, spec, length, 0.0))
-    for power, length in ((1, lengths[-1]), (2, lengths[-1])):
+        for length in a.lengths:
+            # A step of 8 long sequences lasts as long a sample as one of 32, but for a hundredth.
+            size = ("--attention", spec, "--length", str(length), "--batch-size", "32" if length <= 1024 else "8")
+            torch_too = length >= 1000 or a.quick
+            m.get(f"step {spec} {length}", lambda: in_turn(a, {
+                "float32": ours(a, "train", *size), "bfloat16": ours(a, "train", *size, "--precision", "bfloat16"),
+                "evaluation": ours(a, "eval", *size), **(theirs(a, spec, length, 0.1) if torch_too else {})}))
+            if torch_too:
+                m.get(f"without {spec} {length}", lambda: in_turn(a, {
+                    "float32": ours(a, "train", *size, "--attention-dropout", "0"), **theirs(a, spec, length, 0.0)}))
+            m.get(f"memory {spec} {length}", lambda: bench(a, "train", "--attention", spec, "--length", str(length),
+                                                           "--batch-size", "32", seconds=0.01)["peak_rss_bytes"])
+    length = a.lengths[-1]
+    for power in (1, 2):
         spec = f"polynomial:power={power},scale=sqrt"
-        for form in ("linear", "quadratic"):
-            m.get(f"{form} {spec} {length}",
-                  lambda: bench(a, "train", "--attention", f"{spec},form={form}", "--length", str(length)))
-        m.get(f"torch {spec} {length}", lambda: peer(a, spec, length, 0.1))
+        size = ("--length", str(length), "--batch-size", "8")
+        m.get(f"linear {power}", lambda: in_turn(a, {
+            **{form: ours(a, "train", "--attention", f"{spec},form={form}", *size) for form in ("linear", "quadratic")},
+            **theirs(a, spec, length, 0.1)}))
     for task in TASKS:
-        for threads in (1, a.threads):
-            short = ("--length", "128") if a.quick else ()
-            m.get(f"task {task} {threads}", lambda: bench(a, "train", "--task", task, "--batch-size", "8", *short,
-                                                          threads=threads))
-    for pixels in ("raw", "shifted"):
-        m.get(f"pathfinder {pixels}", lambda: pathfinder_rate(a, pixels))
+        size = ("--task", task, "--batch-size", "32" if task in ("image", "pathfinder") else "8",
+                *(("--length", "128") if a.quick else ()))
+        m.get(f"task {task}", lambda: in_turn(a, {
+            str(threads): ours(a, "train", *size, threads=threads) for threads in (1, a.threads)}))
+    m.get("pathfinder", lambda: pathfinder_pixels(a))
+    for length in a.lengths:
+        m.get(f"profile {length}", lambda: bench(a, "train", "--length", str(length), "--batch-size", "8",
+                                                 "--profile")["phase_shares"])
+
+
+def middle(group, name, field="ms"):
+    return statistics.median(group[name][field])
+
+
+def ratio(group, above, below, field="ms"):
+    return statistics.median(x / y for x, y in zip(group[above][field], group[below][field]))
+
+
+def best_torch(group, kind=""):
+    """Name of the fastest member of PyTorch (of a kind), or None."""
+    names = [name for name in group if name.startswith(f"torch {kind}")]
+    return min(names, key=lambda name: middle(group, name)) if names else None
 
 
 def table(head, rows):
@@ -106,63 +151,60 @@ def table(head, rows):
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
 
-def best(times):
-    return min(times.values()) * 1e3
-
-
 def milliseconds(value):
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
-def steps_table(a, rows, prefix):
+def steps_table(a, rows, kind):
     out = []
     for spec in ("softmax", CUBE):
         for length in a.lengths:
-            ours, theirs = rows[f"ours {prefix}{spec} {length}"], rows.get(f"torch {prefix}{spec} {length}")
-            cells = [milliseconds(theirs[kind] * 1e3) if theirs and kind in theirs else "" for kind in
-                     ("eager", "compile", "sdpa")]
-            ratio = f"{best(theirs) / ours['ms_per_sample']:.1f}×" if theirs else ""
-            out.append([f"`{spec}`", str(length), milliseconds(ours["ms_per_sample"]), f"{ours['share_of_peak']:.0%}",
-                        f"{ours['peak_rss_bytes'] / 1e6:.0f}", *cells, ratio])
-    return table(["attention", "length", "ms a sample", "share of peak", "MB", "PyTorch eager", "compile", "SDPA",
-                  "ratio"], out)
+            group = rows.get(f"{kind} {spec} {length}")
+            if group is None:
+                continue
+            best = best_torch(group)
+            cells = [milliseconds(middle(group, name)) if name else ""
+                     for name in (best_torch(group, kind) for kind in ("eager", "compile", "sdpa"))]
+            out.append([f"`{spec}`", str(length), milliseconds(middle(group, "float32")),
+                        f"{middle(group, 'float32', 'share'):.0%}", f"{rows[f'memory {spec} {length}'] / 1e6:.0f}",
+                        *cells, f"{ratio(group, best, 'float32'):.1f}×" if best else ""])
+    return table(["attention", "length", "ms a sample", "share of peak", "MB, batch 32", "PyTorch eager", "compile",
+                  "SDPA", "ratio"], out)
 
 
 def bfloat16_table(a, rows):
     out = []
     for spec in ("softmax", CUBE):
         for length in a.lengths:
-            plain, short = rows[f"ours {spec} {length}"], rows[f"bfloat16 {spec} {length}"]
-            out.append([f"`{spec}`", str(length), milliseconds(plain["ms_per_sample"]),
-                        milliseconds(short["ms_per_sample"]), f"{plain['ms_per_sample'] / short['ms_per_sample']:.2f}×",
-                        milliseconds(rows[f"eval {spec} {length}"]["ms_per_sample"]),
-                        f"{rows[f'eval {spec} {length}']['share_of_peak']:.0%}"])
+            group = rows[f"step {spec} {length}"]
+            out.append([f"`{spec}`", str(length), milliseconds(middle(group, "float32")),
+                        milliseconds(middle(group, "bfloat16")), f"{ratio(group, 'float32', 'bfloat16'):.2f}×",
+                        milliseconds(middle(group, "evaluation")), f"{middle(group, 'evaluation', 'share'):.0%}"])
     return table(["attention", "length", "float32", "bfloat16", "ratio", "evaluation", "share of peak"], out)
 
 
 def linear_table(a, rows):
-    out, length = [], a.lengths[-1]
+    out = []
     for power in (1, 2):
-        spec = f"polynomial:power={power},scale=sqrt"
-        linear, quadratic = (rows[f"{form} {spec} {length}"]["ms_per_sample"] for form in ("linear", "quadratic"))
-        theirs = best(rows[f"torch {spec} {length}"])
-        out.append([str(power), str(length), f"{linear:.2f}", milliseconds(quadratic), milliseconds(theirs),
-                    f"{theirs / linear:.0f}×"])
+        group = rows[f"linear {power}"]
+        best = best_torch(group)
+        out.append([str(power), str(a.lengths[-1]), f"{middle(group, 'linear'):.2f}",
+                    milliseconds(middle(group, "quadratic")), milliseconds(middle(group, best)),
+                    f"{ratio(group, best, 'linear'):.0f}×"])
     return table(["power", "length", "`form=linear`, ms a sample", "`form=quadratic`", "PyTorch, dense", "ratio"], out)
 
 
 def task_table(a, rows):
     out = []
     for task in TASKS:
-        one, all_threads = rows[f"task {task} 1"], rows[f"task {task} {a.threads}"]
-        out.append([task, str(one["length"]), milliseconds(one["ms_per_sample"]),
-                    milliseconds(all_threads["ms_per_sample"]),
-                    f"{one['ms_per_sample'] / all_threads['ms_per_sample']:.2f}×"])
-    return table(["task", "length", "1 thread, ms a sample", f"{a.threads} threads", "ratio"], out)
+        group, many = rows[f"task {task}"], str(a.threads)
+        out.append([task, milliseconds(middle(group, "1")), milliseconds(middle(group, many)),
+                    f"{ratio(group, '1', many):.2f}×", f"{ratio(group, many, '1', 'peak'):.2f}×"])
+    return table(["task", "1 thread, ms a sample", f"{a.threads} threads", "ratio", "FMA peak, ratio"], out)
 
 
 def profile_table(a, rows):
-    profiles = [rows[f"ours softmax {length}"]["phase_shares"] for length in a.lengths]
+    profiles = [rows[f"profile {length}"] for length in a.lengths]
     names = sorted({name for p in profiles for name in p}, key=lambda name: -sum(p.get(name, 0) for p in profiles))
     body = [[name] + [f"{p.get(name, 0):.1%}" for p in profiles] for name in names]
     body.append(["idle, other"] + [f"{1 - sum(p.values()):.1%}" for p in profiles])
@@ -175,15 +217,15 @@ def plots(a, rows, folder):
         print("gnuplot is missing: no plots", file=sys.stderr)
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    share = [[length] + [100 * rows[f"ours {spec} {length}"]["share_of_peak"] for spec in ("softmax", CUBE)]
+    share = [[length] + [100 * middle(rows[f"step {spec} {length}"], "float32", "share") for spec in ("softmax", CUBE)]
              for length in a.lengths]
-    compared = [n for n in a.lengths if f"torch softmax {n}" in rows]
-    ratio = [[length] + [best(rows[f"torch {spec} {length}"]) / rows[f"ours {spec} {length}"]["ms_per_sample"]
-                         for spec in ("softmax", CUBE)] for length in compared]
+    groups = {n: [rows[f"step {spec} {n}"] for spec in ("softmax", CUBE)] for n in a.lengths}
+    faster = [[length] + [ratio(group, best_torch(group), "float32") for group in pair]
+              for length, pair in groups.items() if all(best_torch(group) for group in pair)]
     shown = []
     for name, title, label, data in (
             ("share-of-peak", "Training step, share of the FMA peak", "%", share),
-            ("against-pytorch", "Training step, times as fast as the best of PyTorch", "×", ratio)):
+            ("against-pytorch", "Training step, times as fast as the best of PyTorch", "×", faster)):
         lines = "\n".join(" ".join(map(str, row)) for row in data)
         script = f"""set terminal svg size 640,360 font 'sans,12' background '#ffffff'
 set output '{folder / name}.svg'
@@ -192,6 +234,7 @@ set xlabel 'tokens'
 set ylabel '{label}' rotate by 0
 set yrange [0:*]
 set logscale x 2
+set xrange [{data[0][0] * 0.85}:{data[-1][0] * 1.2}]
 set grid ytics lc '#dddddd'
 set key bottom right
 $rows << EOD
@@ -210,20 +253,20 @@ def render(a, m):
     peak = rows["peak"]
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
                platform.processor())
-    raw, shifted = (1e3 * rows[f"pathfinder {pixels}"] for pixels in ("raw", "shifted"))
+    pictures = rows["pathfinder"]
     bfloat16 = f", bfloat16 {peak['bfloat16_peak_gflops']:.0f}" if peak.get("bfloat16_peak_gflops") else ""
     parts = [
         f"{a.threads} threads of {cpu} ({peak['instruction_set']}); FMA peak {peak['peak_gflops']:.0f} GFLOP/s{bfloat16}"
-        f" at the start of the run; PyTorch {torch.__version__.split('+')[0]}. ListOps model, batch 32 (PyTorch: the best"
-        " of 1 and 4), dropout 0.1.",
-        "Training step with attention dropout 0.1:", steps_table(a, rows, ""),
-        "Without attention dropout, where PyTorch has its flash kernel:", steps_table(a, rows, "without "),
+        f" at the start; PyTorch {torch.__version__.split('+')[0]}. ListOps model, batch 32 up to 1,024 tokens, 8 beyond"
+        f" (PyTorch: the best of 1 and 4), dropout 0.1. Medians of {a.rounds} rounds of all that stands in a row.",
+        "Training step with attention dropout 0.1:", steps_table(a, rows, "step"),
+        "Without attention dropout, where PyTorch has its flash kernel:", steps_table(a, rows, "without"),
         *plots(a, rows, a.document.parent / "performance"),
         "Precision, and evaluation (ms a sample):", bfloat16_table(a, rows),
-        "Exact linear forms of small powers, training, attention dropout off:", linear_table(a, rows),
-        "Threads, each task at its recipe's sizes (batch 8):", task_table(a, rows),
-        f"Pathfinder with black pixels as padding takes {raw:.2f} ms a sample, with all pixels {shifted:.2f}:"
-        f" {shifted / raw:.1f} times as long.",
+        "Exact linear forms of small powers, training (they have no P, so attention dropout is in the others alone):", linear_table(a, rows),
+        "Threads, each task at its recipe's sizes and full length (batch 32 for pictures, 8 for the others):", task_table(a, rows),
+        f"Pathfinder with black pixels as padding takes {middle(pictures, 'raw'):.2f} ms a sample, with all pixels"
+        f" {middle(pictures, 'shifted'):.2f}: {ratio(pictures, 'shifted', 'raw'):.1f} times as long.",
         "Where the time of a training step with softmax goes, by number of tokens:", profile_table(a, rows)]
     block = "\n\n".join([BEGIN, *parts, END])
     text = a.document.read_text() if a.document.exists() else f"# Performance\n\n{BEGIN}\n{END}\n"
@@ -236,11 +279,12 @@ def render(a, m):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--bench", default=str(ROOT / "build/release/bin/lra-bench"), help="the lra-bench program")
+    p.add_argument("--programs", default=str(ROOT / "build/release/bin"), help="folder of lra-bench and the others")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--lengths", type=int, nargs="+", default=[348, 1024, 2048, 4096])
-    p.add_argument("--seconds", type=float, default=5.0, help="time of a measurement of ours")
-    p.add_argument("--torch-seconds", type=float, default=10.0, help="time of a measurement of PyTorch")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=2.0, help="time of a measurement of ours")
+    p.add_argument("--torch-seconds", type=float, default=2.0, help="time of a measurement of PyTorch")
     p.add_argument("--quick", action="store_true", help="short lengths and times, into build/performance")
     p.add_argument("--fresh", action="store_true", help="forget what an earlier run measured")
     p.add_argument("--document", type=pathlib.Path, default=ROOT / "docs/performance.md")

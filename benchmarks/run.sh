@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures training and evaluation steps of this library and of PyTorch side by side, in one run with the machine's FMA
-# peak, and writes tables and plots into docs/performance.md. About half an hour on two idle cores.
+# peak, and writes tables and plots into docs/performance.md. About 40 minutes on two idle cores.
 # Usage: benchmarks/run.sh [--quick] [OPTIONS OF benchmarks/performance.py]
 #   --quick: short lengths and times, into build/performance instead of docs; to see that all works
 # Needs the release build. PyTorch goes into build/torch-venv the first time; gnuplot draws the plots if it is there.
