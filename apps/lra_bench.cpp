@@ -17,6 +17,7 @@
 #include "lib/util/files.h"
 #include "lib/util/program.h"
 #include "tasks/all_tasks.h"
+#include "tasks/run/backend.h"
 #include "tasks/run/options.h"
 
 namespace lra {
@@ -57,7 +58,8 @@ cxxopts::Options make_options() {
   }
   options.add_options("Measuring")("threads", "threads",
                                    cxxopts::value<std::string>()->default_value(std::to_string(default_threads())))(
-      "precision", "float32 or bfloat16", cxxopts::value<std::string>()->default_value("float32"))(
+      "backend", "train, eval: cpu or cuda", cxxopts::value<std::string>()->default_value("cpu"))(
+      "precision", "float32 or bfloat16; with cuda also tf32", cxxopts::value<std::string>()->default_value("float32"))(
       "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
       "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))(
       "lengths", "variants, norms: tokens an example, with commas (default: 1024,2048,4096)",
@@ -104,9 +106,11 @@ Recipe make_recipe(const cxxopts::ParseResult& arguments, const TaskFacts& task,
 }
 
 void print_step(const std::string& mode, const std::string& task, const std::string& attention, const Recipe& recipe,
-                const std::string& precision, int threads, const StepBenchResult& r, bool json) {
+                const std::string& precision, int threads, const BatchModel* device, const StepBenchResult& r,
+                bool json) {
   if (json) {
     Json object = {{"mode", mode},
+                   {"device", device != nullptr ? Json(device->device_name()) : Json(nullptr)},
                    {"task", task},
                    {"attention", attention},
                    {"length", recipe.max_length},
@@ -121,10 +125,16 @@ void print_step(const std::string& mode, const std::string& task, const std::str
   }
   fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11}{:>9}{:>10}{:>8}{:>9}\n", mode + " step", "length", "batch", "threads",
              "ms/sample", "(best)", "GFLOP/s", "peak", "memory");
-  fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11.3f}{:>9.3f}{:>10.1f}{:>7.1f}%{:>6.0f} MB\n",
+  fmt::print("{:<30}{:>7}{:>7}{:>9}{:>11.3f}{:>9.3f}{:>10.1f}{:>8}{:>6.0f} MB\n",
              attention + (precision == "float32" ? "" : " " + precision), recipe.max_length, recipe.batch_size, threads,
-             r.ms_per_sample, r.ms_per_sample_min, r.gflops, 100 * r.share_of_peak,
+             r.ms_per_sample, r.ms_per_sample_min, r.gflops,
+             device != nullptr ? "-" : fmt::format("{:.1f}%", 100 * r.share_of_peak),
              static_cast<double>(r.peak_rss_bytes) * 1e-6);
+  if (device != nullptr) {
+    fmt::print("on {}; {} repeats; {:.3f} GFLOP a sample; memory of the host\n", device->device_name(), r.repeats,
+               r.flops_per_sample * 1e-9);
+    return;
+  }
   fmt::print("peak {:.1f} GFLOP/s measured here on {} thread{}; {} repeats; {:.3f} GFLOP a sample\n", r.peak_gflops,
              threads, threads == 1 ? "" : "s", r.repeats, r.flops_per_sample * 1e-9);
   const double booked = std::accumulate(r.phases.begin(), r.phases.end(), 0.0);
@@ -292,7 +302,7 @@ int run(int argc, char** argv) {
   for (const char* option : {"seconds", "repeats", "precision"}) {
     if (norms && arguments.count(option) != 0) throw UsageError("--{}: not with norms", option);
   }
-  for (const char* option : {"length", "profile"}) {
+  for (const char* option : {"length", "profile", "backend"}) {
     if (mode != "train" && mode != "eval" && arguments.count(option) != 0)
       throw UsageError("--{}: not with {}", option, mode);
   }
@@ -311,10 +321,13 @@ int run(int argc, char** argv) {
     return 0;
   }
   const std::string precision_name = arguments["precision"].as<std::string>();
-  const Precision precision = precision_named(precision_name);
-  if (precision == Precision::kFloat32 && precision_name != "float32") {
-    throw UsageError("--precision {}: must be float32 or bfloat16", precision_name);
+  const std::string backend = arguments["backend"].as<std::string>();
+  if (backend != "cpu" && backend != "cuda") throw UsageError("--backend {}: want cpu or cuda", backend);
+  if (backend == "cuda" && arguments.count("profile") != 0) throw UsageError("--profile: not with --backend cuda");
+  if (precision_name != "float32" && precision_name != "bfloat16" && (backend == "cpu" || precision_name != "tf32")) {
+    throw UsageError("--precision {}: must be float32 or bfloat16, or tf32 with --backend cuda", precision_name);
   }
+  const Precision precision = backend == "cpu" ? precision_named(precision_name) : Precision::kFloat32;
   const TaskFacts facts = make_task("--task", arguments["task"].as<std::string>())->facts();
   if (norms) {
     run_norms(arguments, facts, threads);
@@ -328,7 +341,11 @@ int run(int argc, char** argv) {
   const int64_t length =
       arguments.count("length") != 0 ? number<int64_t>(arguments, "length", 1, kMostTokens) : int64_t{0};
   const Recipe recipe = make_recipe(arguments, facts, length);
+  const std::unique_ptr<BatchModel> device =
+      make_backend({.backend = backend, .precision = precision_name},
+                   model_config(recipe, facts, parse_attention(attention).canonical()));
   StepBenchSettings settings;
+  settings.device = device.get();
   settings.training = mode == "train";
   settings.attention = attention;
   settings.precision = precision;
@@ -337,7 +354,8 @@ int run(int argc, char** argv) {
   settings.seconds = seconds;
   settings.repeats = repeats;
   const StepBenchResult result = bench_step(recipe, facts, settings);
-  print_step(mode, facts.name, parse_attention(attention).canonical(), recipe, precision_name, threads, result, json);
+  print_step(mode, facts.name, parse_attention(attention).canonical(), recipe, precision_name, threads, device.get(),
+             result, json);
   return 0;
 }
 

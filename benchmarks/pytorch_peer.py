@@ -1,4 +1,4 @@
-"""The training step of lra-bench in PyTorch, for benchmarks/performance.py.
+"""The training step of lra-bench in PyTorch, for benchmarks/performance.py and benchmarks/gpu.py.
 
 The model is that of tests/reference/lra_model.py with lean attention (no mask: all rows are of full length), as eager
 code, through torch.compile, and for softmax through scaled_dot_product_attention.
@@ -51,28 +51,31 @@ class Sdpa(Dense):
 
 
 class TrainingStep:
-    """One step of the ListOps model over `batch` sequences of `length` tokens, by AdamW."""
+    """One step of a task's model over `batch` examples whose sequences have `length` tokens, by AdamW."""
 
-    def __init__(self, spec, kind, batch, length, attention_dropout):
+    def __init__(self, spec, kind, batch, length, attention_dropout, task="listops", device="cpu"):
         name, options, _ = reference_attention.parse(spec)
-        task = dict(lra_model.TASKS["listops"], max_len=length)
+        task = dict(lra_model.TASKS[task], max_len=length)
         config = lra_model.Config(**task, dropout=0.1, attention_dropout=attention_dropout)
         torch.manual_seed(0)
         model = lra_model.Classifier(config)
         for block in model.encoder.blocks:
             block.attention.kernel = (Sdpa if kind == "sdpa" else Dense)(name, options, config.dim // config.heads)
-        model.train()
+        model.train().to(device)
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, eps=1e-6, weight_decay=0.0)
-        self.inputs = torch.randint(1, config.vocab_size - 1, (batch, length))
-        self.labels = torch.randint(0, config.num_classes, (batch,))
+        sides = 2 if config.pair else 1
+        self.inputs = [torch.randint(1, config.vocab_size - 1, (batch, length), device=device) for _ in range(sides)]
+        self.labels = torch.randint(0, config.num_classes, (batch,), device=device)
+        self.wait = torch.cuda.synchronize if device == "cuda" else lambda: None
         self.model = torch.compile(model) if kind == "compile" else model
         self.batch = batch
         self.run()  # compiles, fills caches
 
     def run(self):
         self.optimizer.zero_grad(set_to_none=True)
-        F.cross_entropy(self.model(self.inputs), self.labels).backward()
+        F.cross_entropy(self.model(*self.inputs), self.labels).backward()
         self.optimizer.step()
+        self.wait()
 
     def milliseconds(self, seconds):
         """Median of a sample, over that time, at least one step."""

@@ -56,13 +56,16 @@ std::vector<TimedCall> time_calls(const StepBenchSettings& settings, const std::
   constexpr double kPeakSeconds = 0.05;
   call();
   std::vector<TimedCall> calls;
-  double total = 0.0, peak = measure_fma_peak(settings.threads, kPeakSeconds);
+  const auto peak_now = [&] {
+    return settings.device != nullptr ? 0.0 : measure_fma_peak(settings.threads, kPeakSeconds);
+  };
+  double total = 0.0, peak = peak_now();
   if (settings.profile) start_phases();
   while (static_cast<int>(calls.size()) < settings.repeats || total < settings.seconds) {
     const auto start = Clock::now();
     call();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    const double after = measure_fma_peak(settings.threads, kPeakSeconds);
+    const double after = peak_now();
     calls.push_back({seconds, (peak + after) / 2});
     total += seconds;
     peak = after;
@@ -78,33 +81,39 @@ double median(std::vector<double> values) {
 }  // namespace
 
 struct StepRunner::State {
-  State(const ModelConfig& config, Precision precision, int64_t batch_size)
-      : model(config, precision), data(batch_size, config) {
+  State(const ModelConfig& config, Precision precision, int64_t batch_size, BatchModel* on)
+      : model(config, precision), data(batch_size, config), device(on) {
     model.initialise(0);
     TrainerSettings settings;
     settings.schedule = {"constant", 1e-6, 1 << 30, 0};  // small: the losses stay where they start
     settings.batch_size = static_cast<int>(batch_size);
     settings.shuffled = false;
-    trainer = std::make_unique<Trainer>(model, data, settings);
+    trainer = std::make_unique<Trainer>(model, data, settings, nullptr, device);
   }
 
   Classifier model;
   SyntheticSource data;
+  BatchModel* device;
   std::unique_ptr<Trainer> trainer;
 };
 
-StepRunner::StepRunner(const Recipe& recipe, const TaskFacts& task, const std::string& attention, Precision precision)
+StepRunner::StepRunner(const Recipe& recipe, const TaskFacts& task, const std::string& attention, Precision precision,
+                       BatchModel* device)
     : state_(std::make_unique<State>(model_config(recipe, task, parse_attention(attention).canonical()), precision,
-                                     recipe.batch_size)) {}
+                                     recipe.batch_size, device)) {}
 
 StepRunner::~StepRunner() = default;
 void StepRunner::train() { state_->trainer->step(); }
-void StepRunner::evaluate() { lra::evaluate(state_->model, state_->data, {}); }
+void StepRunner::evaluate() {
+  EvaluationSettings settings;
+  settings.device = state_->device;
+  lra::evaluate(state_->model, state_->data, settings);
+}
 const Classifier& StepRunner::model() const { return state_->model; }
 Example StepRunner::example(int64_t number) const { return state_->data.get(number); }
 
 StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const StepBenchSettings& settings) {
-  StepRunner runner(recipe, task, settings.attention, settings.precision);
+  StepRunner runner(recipe, task, settings.attention, settings.precision, settings.device);
   StepBenchResult result;
   Threads threads(settings.threads);
   std::vector<TimedCall> calls;
@@ -120,7 +129,8 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
   if (settings.profile) result.phases = stop_phases();
 
   const Example example = runner.example();
-  result.flops_per_sample = runner.model().flops(example, settings.training, false);
+  const bool dense = settings.device != nullptr && !settings.device->linear();
+  result.flops_per_sample = runner.model().flops(example, settings.training, dense);
   result.dense_flops_per_sample = runner.model().flops(example, settings.training, true);
   const double samples = static_cast<double>(recipe.batch_size);
   std::vector<double> milliseconds, peaks, shares;
@@ -135,7 +145,7 @@ StepBenchResult bench_step(const Recipe& recipe, const TaskFacts& task, const St
   result.ms_per_sample_min = *std::min_element(milliseconds.begin(), milliseconds.end());
   result.gflops = result.flops_per_sample / result.ms_per_sample * 1e-6;
   result.peak_gflops = median(peaks);
-  result.share_of_peak = median(shares);
+  result.share_of_peak = settings.device != nullptr ? 0.0 : median(shares);
   result.peak_rss_bytes = peak_rss_bytes();
   return result;
 }
@@ -150,8 +160,8 @@ Json to_json(const StepBenchResult& result) {
   Json json = {{"ms_per_sample", result.ms_per_sample},
                {"ms_per_sample_min", result.ms_per_sample_min},
                {"gflops", result.gflops},
-               {"peak_gflops", result.peak_gflops},
-               {"share_of_peak", result.share_of_peak},
+               {"peak_gflops", result.peak_gflops > 0.0 ? Json(result.peak_gflops) : Json(nullptr)},
+               {"share_of_peak", result.peak_gflops > 0.0 ? Json(result.share_of_peak) : Json(nullptr)},
                {"flops_per_sample", result.flops_per_sample},
                {"dense_flops_per_sample", result.dense_flops_per_sample},
                {"peak_rss_bytes", result.peak_rss_bytes},

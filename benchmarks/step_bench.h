@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "lib/device/batch_model.h"
 #include "lib/model/classifier.h"
 #include "lib/util/json.h"
 #include "lib/util/phases.h"
@@ -16,7 +17,9 @@ namespace lra {
 class StepRunner {
  public:
   // recipe: resolved; its max_length is the length of every example, batch_size the examples of a step.
-  StepRunner(const Recipe& recipe, const TaskFacts& task, const std::string& attention, Precision precision);
+  // device: where steps are computed, of one made for the same recipe and attention; null: the CPU.
+  StepRunner(const Recipe& recipe, const TaskFacts& task, const std::string& attention, Precision precision,
+             BatchModel* device = nullptr);
   ~StepRunner();
 
   // One step over the batch; call inside Threads::run.
@@ -39,13 +42,15 @@ struct StepBenchSettings {
   int repeats = 5;       // timed steps, at least
   Precision precision = Precision::kFloat32;
   bool profile = false;  // book the time of the timed steps on phases
+  BatchModel* device = nullptr;
 };
 
 struct StepBenchResult {
   double ms_per_sample = 0.0, ms_per_sample_min = 0.0;  // median and best over the repeats
   double gflops = 0.0;                                  // of the median
-  double peak_gflops = 0.0;                             // median of the peaks beside the steps
-  double share_of_peak = 0.0;                           // median over the steps of their share of the peak beside them
+  // Of the CPU; 0 where a device computes.
+  double peak_gflops = 0.0;    // median of the peaks beside the steps
+  double share_of_peak = 0.0;  // median over the steps of their share of the peak beside them
   double flops_per_sample = 0.0, dense_flops_per_sample = 0.0;
   int64_t peak_rss_bytes = 0;
   int repeats = 0;

@@ -10,10 +10,6 @@ std::unique_ptr<BatchModel> make_backend(const BackendRequest& request, const Mo
     return nullptr;
   }
   if (request.ranks > 1) throw UsageError("--backend cuda: done by one process, not by {} ranks", request.ranks);
-  if (request.diagnostics) {
-    throw UsageError(
-        "--norms, --maps: not with --backend cuda; --evaluate of a checkpoint with --backend cpu draws its maps");
-  }
   return make_batch_model(config, request.precision);
 }
 

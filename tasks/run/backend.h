@@ -10,7 +10,6 @@ namespace lra {
 
 struct BackendRequest {
   std::string backend, precision;  // as the options have them
-  bool diagnostics = false;        // norms or maps are asked for
   int ranks = 1;
 };
 

@@ -206,10 +206,7 @@ class TaskProgram {
       for (const std::string& note : notes) log_.line(note);
     }
     check_ranks(settings.recipe.batch_size, ranks_.count());
-    device_ = make_backend({.backend = settings.backend,
-                            .precision = settings.precision,
-                            .diagnostics = settings.norms || settings.maps > 0,
-                            .ranks = ranks_.count()},
+    device_ = make_backend({.backend = settings.backend, .precision = settings.precision, .ranks = ranks_.count()},
                            settings.model(facts));
     circumstances_.device = device_.get();
     const RunFolder::Use use = options.resume  ? RunFolder::Use::kResume

@@ -107,6 +107,10 @@ class Bench(unittest.TestCase):
 
     def test_wrong_input_is_one_line(self):
         for name, arguments in {"want peak, train, eval, variants or norms": ["walk"],
+                                "want cpu or cuda": ["train", "--backend", "tpu"],
+                                "--backend: not with variants": ["variants", "--backend", "cuda"],
+                                "tf32 with --backend cuda": ["train", "--precision", "tf32"],
+                                "--profile: not with --backend cuda": ["train", "--backend", "cuda", "--profile"],
                                 "--lengths": ["variants", "--lengths", "64,x"],
                                 "--plot": ["train", "--plot", "x.svg"],
                                 "--profile": ["variants", "--quick", "--profile"],
