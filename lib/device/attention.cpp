@@ -14,6 +14,7 @@
 #include "lib/device/families.h"
 #include "lib/device/feature_map.h"
 #include "lib/device/forget.h"
+#include "lib/device/fused.h"
 #include "lib/device/inline.h"
 #include "lib/device/lln_diag.h"
 #include "lib/device/low_rank.h"
@@ -61,6 +62,25 @@ std::unique_ptr<Attention> linear_polynomial(const AttentionSpec& spec, const At
 Denominator length_denominator(const AttentionSpec& spec, const AttentionShape& shape) {
   const float length = spec.get("length") == "max" ? static_cast<float>(shape.padded_length) : 0.0f;
   return {.form = Denominator::Form::kLength, .length = {.exponent = 0.5f, .length = length}};
+}
+
+// Null where there is none.
+std::unique_ptr<Attention> fused(const AttentionSpec& spec, const AttentionShape& shape, bool causal) {
+  if (shape.head_dim > kWidestFusedHead) return nullptr;
+  if (spec.name == "softmax") return fused_softmax(shape, causal);
+  if (spec.name == "polynomial" && !spec.flag("gain")) {
+    return fused_polynomial(shape, causal, static_cast<int>(spec.integer("power")), polynomial_factor(spec, shape));
+  }
+  if (spec.name == "sigmoid" && !spec.flag("learnable")) {
+    return fused_sigmoid(shape, causal, SigmoidBias::kLength, {});
+  }
+  if (spec.name == "sigmoid-sqrt-n") return fused_sigmoid(shape, causal, SigmoidBias::kNone, {.exponent = 0.5f});
+  if (spec.name == "sigmoid-n") return fused_sigmoid(shape, causal, SigmoidBias::kNone, {.exponent = 1.0f});
+  if (spec.name == "relu-n") {
+    return fused_relu(shape, causal, spec.integer("power") == 2, {.exponent = static_cast<float>(spec.real("a"))});
+  }
+  if (spec.name == "rela") return fused_relu(shape, causal, false, {});
+  return nullptr;
 }
 
 struct Family {
@@ -162,7 +182,7 @@ std::vector<std::string> attention_names() {
   return names;
 }
 
-std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const AttentionShape& shape) {
+std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const AttentionShape& shape, ProductMode mode) {
   const auto family = std::ranges::find(families(), spec.name, &Family::name);
   if (family == families().end()) {
     throw UsageError("attention {} has no kernel on CUDA; these have: {}", spec.name,
@@ -174,17 +194,18 @@ std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const Atten
     throw UsageError("attention {}: form=linear has no kernel on CUDA; want form=auto or form=quadratic", spec.name);
   }
   const float score_scale = spec.name == "nap" ? 1.0f : 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+  const bool causal = spec.flag("causal") || spec.name == "fox";
   std::unique_ptr<Attention> attention;
   if (linear) {
     attention = linear_polynomial(spec, shape);
   } else if (family->make) {
     attention = family->make(spec, shape);
   } else if (family->features) {
-    attention = make_feature_map(shape, family->features(spec, shape), spec.flag("causal"));
-  } else {
-    attention =
-        make_panels(shape, family->rows(spec, shape), score_scale, spec.flag("causal") || spec.name == "fox", {});
+    attention = make_feature_map(shape, family->features(spec, shape), causal);
+  } else if (mode == ProductMode::kBfloat16) {
+    attention = fused(spec, shape, causal);
   }
+  if (attention == nullptr) attention = make_panels(shape, family->rows(spec, shape), score_scale, causal, {});
   if (spec.name.starts_with("inline")) attention = map_inputs(std::move(attention), spec.get("features"));
   if (spec.name == "inline-conv") {
     attention = add_local_mix(std::move(attention), shape, static_cast<int>(spec.integer("width")), 0);

@@ -49,6 +49,8 @@ class Attention {
 // Names of the families that make_attention knows.
 std::vector<std::string> attention_names();
 // UsageError naming those there are when the spec has no kernel here.
-std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const AttentionShape& shape);
+// mode: with kBfloat16 families that have a fused kernel (fused.h) run in it.
+std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const AttentionShape& shape,
+                                          ProductMode mode = ProductMode::kFloat32);
 
 }  // namespace lra::device

@@ -10,10 +10,10 @@ namespace lra {
 namespace device {
 namespace {
 
-std::vector<std::unique_ptr<Attention>> attention_of(const ModelPlan& plan) {
+std::vector<std::unique_ptr<Attention>> attention_of(const ModelPlan& plan, ProductMode mode) {
   std::vector<std::unique_ptr<Attention>> all;
   for (const BlockPlan& block : plan.blocks) {
-    all.push_back(make_attention(block.kernel->spec(), block.kernel->shape()));
+    all.push_back(make_attention(block.kernel->spec(), block.kernel->shape(), mode));
   }
   return all;
 }
@@ -27,7 +27,7 @@ struct HeadState {
 class DeviceModel final : public BatchModel {
  public:
   DeviceModel(const ModelConfig& config, ProductMode mode)
-      : config_(config), plan_(config, layout_), attention_(attention_of(plan_)), device_(mode) {
+      : config_(config), plan_(config, layout_), attention_(attention_of(plan_, mode)), device_(mode) {
     for (Buffer<float>* buffer : {&parameters_, &evaluated_, &gradients_, &m_, &v_}) {
       *buffer = Buffer<float>(device_, layout_.size());
     }

@@ -1,18 +1,21 @@
-// Families whose weights depend on one score each: polynomial (arXiv 2410.18613), sigmoid (2409.04431), relu-n
-// (2309.08586), rela (2104.07012). dx = f'(x) g.
+// Families whose weights depend on one score each (score_maps.h). dx = f'(x) g.
 #include "lib/device/families.h"
-#include "lib/device/length_factor.h"
+#include "lib/device/score_maps.h"
 #include "lib/device/score_rows.h"
 
 namespace lra::device {
 namespace {
 
-LRA_KERNEL float whole_power(float x, int power) {
-  float y = 1.0f;
-  for (float square = x; power > 0; power /= 2, square *= square) {
-    if (power % 2 == 1) y *= square;
-  }
-  return y;
+template <class Map>
+LRA_KERNEL void map_row(const Team& team, const ScoreRow& row, const Map& map, float* s) {
+  team.for_each(row.n, [=](int64_t j) { s[j] = map(s[j]).value; });
+}
+template <class Map>
+LRA_KERNEL void map_row_backward(const Team& team, const ScoreRow& row, const Map& map, float* s, float* g) {
+  team.for_each(row.n, [=](int64_t j) {
+    const ScoreValue p = map(s[j]);
+    s[j] = p.value, g[j] *= p.slope;
+  });
 }
 
 struct Polynomial {
@@ -27,33 +30,19 @@ struct Polynomial {
     if (learnt) bound.gain = parameters[0];
     return bound;
   }
-  LRA_KERNEL float scale(const ScoreRow& row) const {
-    return (gain == nullptr ? 1.0f : gain[row.head]) * length_factor(factor, row.n);
+  LRA_KERNEL PowerMap at(const ScoreRow& row) const {
+    return {power, (gain == nullptr ? 1.0f : gain[row.head]) * length_factor(factor, row.n)};
   }
-  LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const {
-    const float a = scale(row);
-    const int q = power;
-    team.for_each(row.n, [=](int64_t j) { s[j] = a * whole_power(s[j], q); });
-  }
+  LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const { map_row(team, row, at(row), s); }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float* numbers) const {
-    const float a = scale(row), c = length_factor(factor, row.n);
-    const int q = power;
     if (gain != nullptr) {
-      const float sum = team.sum(row.n, [=](int64_t j) { return c * whole_power(s[j], q) * g[j]; });
+      const PowerMap plain = {power, length_factor(factor, row.n)};
+      const float sum = team.sum(row.n, [=](int64_t j) { return plain(s[j]).value * g[j]; });
       team.for_each(1, [=](int64_t) { numbers[0] = sum; });
     }
-    team.for_each(row.n, [=](int64_t j) {
-      const float x = s[j], lower = whole_power(x, q - 1);
-      s[j] = a * lower * x;
-      g[j] *= a * static_cast<float>(q) * lower;
-    });
+    map_row_backward(team, row, at(row), s, g);
   }
 };
-
-LRA_KERNEL float sigmoid(float u) {
-  const float e = std::exp(-std::abs(u));
-  return (u < 0.0f ? e : 1.0f) / (1.0f + e);
-}
 
 struct Sigmoid {
   static constexpr int kNumbers = 1;
@@ -66,21 +55,15 @@ struct Sigmoid {
     if (form == SigmoidBias::kLearnt) bound.learnt = parameters[0];
     return bound;
   }
-  LRA_KERNEL float bias(const ScoreRow& row) const {
-    if (form == SigmoidBias::kNone) return 0.0f;
-    return form == SigmoidBias::kLearnt ? learnt[row.head] : -std::log(static_cast<float>(row.n));
+  LRA_KERNEL SigmoidMap at(const ScoreRow& row) const {
+    const float bias = learnt != nullptr              ? learnt[row.head]
+                       : form == SigmoidBias::kLength ? -std::log(static_cast<float>(row.n))
+                                                      : 0.0f;
+    return {length_factor(factor, row.n), bias};
   }
-  LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const {
-    const float b = bias(row), a = length_factor(factor, row.n);
-    team.for_each(row.n, [=](int64_t j) { s[j] = a * sigmoid(s[j] + b); });
-  }
+  LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const { map_row(team, row, at(row), s); }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float* numbers) const {
-    const float b = bias(row), a = length_factor(factor, row.n);
-    team.for_each(row.n, [=](int64_t j) {
-      const float p = sigmoid(s[j] + b), other = sigmoid(-s[j] - b);
-      s[j] = a * p;
-      g[j] *= a * p * other;
-    });
+    map_row_backward(team, row, at(row), s, g);
     if (learnt == nullptr) return;
     const float sum = team.sum(row.n, [=](int64_t j) { return g[j]; });
     team.for_each(1, [=](int64_t) { numbers[0] = sum; });
@@ -93,22 +76,10 @@ struct Relu {
   LengthFactor factor;
 
   Relu bound(std::span<const float* const>) const { return *this; }
-  LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const {
-    const float a = length_factor(factor, row.n);
-    const bool squared = square;
-    team.for_each(row.n, [=](int64_t j) {
-      const float x = s[j] > 0.0f ? s[j] : 0.0f;
-      s[j] = a * (squared ? x * x : x);
-    });
-  }
+  LRA_KERNEL ReluMap at(const ScoreRow& row) const { return {square, length_factor(factor, row.n)}; }
+  LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const { map_row(team, row, at(row), s); }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float*) const {
-    const float a = length_factor(factor, row.n);
-    const bool squared = square;
-    team.for_each(row.n, [=](int64_t j) {
-      const float x = s[j] > 0.0f ? s[j] : 0.0f;
-      g[j] *= s[j] > 0.0f ? a * (squared ? 2.0f * x : 1.0f) : 0.0f;
-      s[j] = a * (squared ? x * x : x);
-    });
+    map_row_backward(team, row, at(row), s, g);
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "lib/device/families.h"
 #include "lib/device/feature_map.h"
+#include "lib/device/fused.h"
 #include "lib/device/panels.h"
 #include "lib/util/check.h"
 #include "tests/lib/attention/against_reference.h"
@@ -21,10 +22,10 @@ namespace {
 // A kernel of lib/attention whose work a device does: sequences of 7, 0, N and 2 tokens, of which the third counts.
 class OnDeviceKernel final : public AttentionKernel {
  public:
-  OnDeviceKernel(const AttentionShape& shape, const AttentionSpec& spec)
+  OnDeviceKernel(const AttentionShape& shape, const AttentionSpec& spec, device::ProductMode mode)
       : AttentionKernel(shape, spec),
         cpu_(make_attention(spec, shape)),
-        attention_(device::make_attention(spec, shape)) {}
+        attention_(device::make_attention(spec, shape, mode)) {}
 
   const std::vector<KernelParameter>& parameters() const override { return cpu_->parameters(); }
   int64_t saved_floats(int64_t tokens, float) const override { return attention_->saved_floats(tokens + kOthers); }
@@ -156,9 +157,10 @@ std::vector<std::string> specs() {
   return all;
 }
 
-Problem problem(const std::string& spec, int64_t n, int heads, int head_dim, float dropout) {
+Problem problem(const std::string& spec, int64_t n, int heads, int head_dim, float dropout,
+                device::ProductMode mode = device::ProductMode::kFloat32) {
   Problem p(spec, n, heads, head_dim, dropout);
-  p.kernel = std::make_unique<OnDeviceKernel>(p.shape, p.spec);
+  p.kernel = std::make_unique<OnDeviceKernel>(p.shape, p.spec, mode);
   return p;
 }
 
@@ -188,6 +190,26 @@ INSTANTIATE_TEST_SUITE_P(Families, DeviceAttention, testing::ValuesIn(specs()), 
   return name;
 });
 
+// Softmax and what depends on one score each have a kernel of their own in bfloat16: several tiles of queries and keys,
+// one, a single token, a width that is no whole tile.
+TEST(DeviceAttention, FusedKernelsAgreeWithReference) {
+  for (const std::string spec :
+       {"softmax", "softmax:causal=1", "softmax+xsa", "polynomial:power=3,scale=16", "polynomial:power=2,scale=sqrt",
+        "polynomial:power=1,scale=n,causal=1", "sigmoid", "sigmoid:causal=1", "sigmoid-sqrt-n", "sigmoid-n", "relu-n",
+        "relu-n:power=2", "rela"}) {
+    SCOPED_TRACE(spec);
+    const auto fused = [&](int64_t n, int heads, int head_dim, float dropout) {
+      Problem p = problem(spec, n, heads, head_dim, dropout, device::ProductMode::kBfloat16);
+      p.precision = Precision::kBfloat16;
+      return p;
+    };
+    if (!spec.ends_with("xsa")) expect_reference(fused(1, 2, 5, 0.0f), 0, 0, "device");
+    expect_reference(fused(15, 2, 16, 0.0f), 1, 0, "device");
+    expect_reference(fused(67, 1, 32, 0.3f), 1, 0, "device");
+    if (!kSanitized) expect_reference(fused(300, 2, 8, 0.2f), 1, 0, "device");
+  }
+}
+
 // Everything that an attention gives for a ragged batch.
 std::vector<std::vector<float>> results(const device::Attention& attention, const AttentionShape& shape,
                                         float dropout) {
@@ -206,8 +228,9 @@ std::vector<std::vector<float>> results(const device::Attention& attention, cons
                                    .training = true,
                                    .dropout = dropout,
                                    .dropout_key = kKey};
-  attention.forward(on.context, call, out, nullptr);
-  attention.backward(on.context, call, nullptr,
+  float* saved = on.scratch.take<float>(attention.saved_floats(batch.tokens));
+  attention.forward(on.context, call, out, saved);
+  attention.backward(on.context, call, saved,
                      {.d_out = inputs.col_block(24, 8),
                       .dq = d.col_block(0, 8),
                       .dk = d.col_block(8, 8),
@@ -222,6 +245,20 @@ void expect_same(const std::vector<std::vector<float>>& got, const std::vector<s
   for (size_t i = 0; i < got.size(); ++i) {
     expect_close(got[i], first[i], tolerance(NumberType::kFloat32, 40, largest(first[i])),
                  what + " result " + std::to_string(i));
+  }
+}
+
+// The fused kernel rounds, and drops the same weights.
+TEST(DeviceAttention, FusedKernelIsPanelsRounded) {
+  const AttentionShape shape{2, 4, 128, 8};
+  for (const bool causal : {false, true}) {
+    const auto exact = results(*device::make_panels(shape, device::softmax_rows(), 0.5f, causal, {}), shape, 0.3f);
+    const auto rounded = results(*device::fused_softmax(shape, causal), shape, 0.3f);
+    for (size_t i = 0; i < exact.size(); ++i) {
+      EXPECT_NE(exact[i], rounded[i]);
+      expect_close(rounded[i], exact[i], tolerance(NumberType::kBfloat16, 40, largest(exact[i])),
+                   "result " + std::to_string(i));
+    }
   }
 }
 
