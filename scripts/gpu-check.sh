@@ -14,7 +14,7 @@ ctest --preset cuda -L '^gpu$'
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck initcheck synccheck; do
     compute-sanitizer --tool "$tool" --error-exitcode 9 build/cuda/bin/device_cuda_test \
-      --gtest_filter='DeviceOps.*:*softmax:*polynomial:*elu_causal*:*favor*:*nystrom*:*linformer*:*inline_conv*:*oscarmax*' >"build/cuda/$tool.log" 2>&1 ||
+      --gtest_filter='DeviceAttention.Fused*:DeviceOps.*:*softmax:*polynomial:*elu_causal*:*favor*:*nystrom*:*linformer*:*inline_conv*:*oscarmax*' >"build/cuda/$tool.log" 2>&1 ||
       { tail -20 "build/cuda/$tool.log"; echo "scripts/gpu-check.sh: $tool found errors: build/cuda/$tool.log" >&2; exit 1; }
     echo "$tool: no errors"
   done

@@ -8,8 +8,10 @@
 namespace lra::device {
 namespace {
 
-// Tiles of scores: dropout decides by 128 columns, and backward has room for 32 rows.
-constexpr int kKeys = 128, kForwardQueries = 64, kBackwardQueries = 32;
+// Tiles of scores: dropout decides by 128 columns.
+constexpr int kKeys = 128, kForwardQueries = 64;
+// Rows that backward has room for in the 163 KiB of an architecture 80.
+LRA_BOTH constexpr int backward_queries(int width) { return width <= 48 ? 32 : 16; }
 constexpr int kUnits = kKeys / 8;  // of dropout in a row of a tile, 8 columns each
 
 // What is one block's: some queries, or keys, of one head of a sequence.
@@ -216,7 +218,7 @@ LRA_KERNEL void pull_back(const Team& team, const Shared& s, const Place& p, con
                           const Tile<Bf16>& weights, const Tile<Bf16>& d_scores) {
   const float scale = s.scale;
   for_each_score(
-      team, s, p, kBackwardQueries, first_query, first_key,
+      team, s, p, scores.rows, first_query, first_key,
       [=](int64_t r, int64_t c, int64_t query, int64_t, float factor) {
         const float x = scale * scores.at(r, c), g = factor * slopes.at(r, c);
         if constexpr (Map::kNormalised) {
@@ -240,11 +242,12 @@ struct BackwardTiles {
   Tile<Bf16> weights, d_scores;
 
   LRA_BOTH static BackwardTiles in(FastMemory& memory, int width) {
+    const int queries = backward_queries(width);
     BackwardTiles t;
-    t.q = memory.tile<Bf16>(kBackwardQueries, width), t.d_out = memory.tile<Bf16>(kBackwardQueries, width);
+    t.q = memory.tile<Bf16>(queries, width), t.d_out = memory.tile<Bf16>(queries, width);
     t.k = memory.tile<Bf16>(kKeys, width), t.v = memory.tile<Bf16>(kKeys, width);
-    t.scores = memory.tile<float>(kBackwardQueries, kKeys), t.slopes = memory.tile<float>(kBackwardQueries, kKeys);
-    t.weights = memory.tile<Bf16>(kBackwardQueries, kKeys), t.d_scores = memory.tile<Bf16>(kBackwardQueries, kKeys);
+    t.scores = memory.tile<float>(queries, kKeys), t.slopes = memory.tile<float>(queries, kKeys);
+    t.weights = memory.tile<Bf16>(queries, kKeys), t.d_scores = memory.tile<Bf16>(queries, kKeys);
     return t;
   }
   LRA_KERNEL void products(const Team& team) const {
@@ -276,7 +279,7 @@ void run_keys_backward(Device& device, int64_t blocks, const Shared& s, const Ma
     load(team, s, p, s.v, p.first, t.v);
     clear(team, of_k);
     clear(team, of_v);
-    for (int64_t query = s.causal ? p.first : 0; query < p.tokens; query += kBackwardQueries) {
+    for (int64_t query = s.causal ? p.first : 0; query < p.tokens; query += t.q.rows) {
       load(team, s, p, s.q, query, t.q);
       load(team, s, p, d_out, query, t.d_out);
       t.products(team);
@@ -293,27 +296,27 @@ void run_keys_backward(Device& device, int64_t blocks, const Shared& s, const Ma
 template <class Map>
 void run_queries_backward(Device& device, int64_t blocks, const Shared& s, const Map& map, ConstMatrix d_out,
                           RowNumbers numbers, Matrix dq) {
-  launch_with_memory(
-      device, blocks, backward_bytes(s.width, kBackwardQueries, 1), [=] LRA_KERNEL(Team & team, std::byte * base) {
-        FastMemory memory(base);
-        const BackwardTiles t = BackwardTiles::in(memory, s.width);
-        const auto of_q = memory.tile<float>(kBackwardQueries, s.width);
-        const Place p = place_of(s, team.block());
-        const int64_t behind = p.first + kBackwardQueries < p.tokens ? p.first + kBackwardQueries : p.tokens;
-        const int64_t keys = s.causal ? behind : p.tokens;
-        const float scale = s.scale;
-        load(team, s, p, s.q, p.first, t.q);
-        load(team, s, p, d_out, p.first, t.d_out);
-        clear(team, of_q);
-        for (int64_t key = 0; key < keys; key += kKeys) {
-          load(team, s, p, s.k, key, t.k);
-          load(team, s, p, s.v, key, t.v);
-          t.products(team);
-          pull_back(team, s, p, map, numbers, p.first, key, t.scores, t.slopes, t.weights, t.d_scores);
-          multiply_add<Side::kAsIs, Side::kAsIs>(team, t.d_scores, t.k, of_q);
-        }
-        store(team, s, p, of_q, p.first, dq, [=](int64_t) { return scale; });
-      });
+  launch_with_memory(device, blocks, backward_bytes(s.width, backward_queries(s.width), 1),
+                     [=] LRA_KERNEL(Team & team, std::byte * base) {
+                       FastMemory memory(base);
+                       const BackwardTiles t = BackwardTiles::in(memory, s.width);
+                       const auto of_q = memory.tile<float>(backward_queries(s.width), s.width);
+                       const Place p = place_of(s, team.block());
+                       const int64_t behind = p.first + t.q.rows < p.tokens ? p.first + t.q.rows : p.tokens;
+                       const int64_t keys = s.causal ? behind : p.tokens;
+                       const float scale = s.scale;
+                       load(team, s, p, s.q, p.first, t.q);
+                       load(team, s, p, d_out, p.first, t.d_out);
+                       clear(team, of_q);
+                       for (int64_t key = 0; key < keys; key += kKeys) {
+                         load(team, s, p, s.k, key, t.k);
+                         load(team, s, p, s.v, key, t.v);
+                         t.products(team);
+                         pull_back(team, s, p, map, numbers, p.first, key, t.scores, t.slopes, t.weights, t.d_scores);
+                         multiply_add<Side::kAsIs, Side::kAsIs>(team, t.d_scores, t.k, of_q);
+                       }
+                       store(team, s, p, of_q, p.first, dq, [=](int64_t) { return scale; });
+                     });
 }
 
 // along (tokens, H) = a·b of each head.
@@ -358,7 +361,7 @@ class Fused final : public Attention {
       numbers.along = c.scratch.take<float>(call.q.rows * heads_);
       dot_heads(c, heads_, slopes.d_out, output_of(call, kept), numbers.along);
     }
-    const std::vector<Piece> keys = pieces_of(call, kKeys), queries = pieces_of(call, kBackwardQueries);
+    const std::vector<Piece> keys = pieces_of(call, kKeys), queries = pieces_of(call, backward_queries(width()));
     run_keys_backward(c.device, std::ssize(keys) * heads_, shared(c, call, keys), map_, slopes.d_out, numbers,
                       slopes.dk, slopes.dv);
     run_queries_backward(c.device, std::ssize(queries) * heads_, shared(c, call, queries), map_, slopes.d_out, numbers,
@@ -385,11 +388,12 @@ class Fused final : public Attention {
             .v = call.v,
             .heads = heads_,
             .d = d_,
-            .width = static_cast<int>((d_ + 15) / 16 * 16),
+            .width = width(),
             .causal = causal_,
             .scale = 1.0f / std::sqrt(static_cast<float>(d_)),
             .mask = {call.dropout_key, lra::dropout_site(DropoutSite::kAttention, call.layer), call.dropout}};
   }
+  int width() const { return static_cast<int>((d_ + 15) / 16 * 16); }
   RowNumbers numbers_of(const AttentionCall& call, float* saved) const {
     if (!Map::kNormalised || saved == nullptr) return {};
     const int64_t rows = call.q.rows * heads_;

@@ -206,6 +206,7 @@ TEST(DeviceAttention, FusedKernelsAgreeWithReference) {
     if (!spec.ends_with("xsa")) expect_reference(fused(1, 2, 5, 0.0f), 0, 0, "device");
     expect_reference(fused(15, 2, 16, 0.0f), 1, 0, "device");
     expect_reference(fused(67, 1, 32, 0.3f), 1, 0, "device");
+    expect_reference(fused(40, 1, 64, 0.1f), 0, 0, "device");
     if (!kSanitized) expect_reference(fused(300, 2, 8, 0.2f), 1, 0, "device");
   }
 }
