@@ -342,8 +342,7 @@ int run(int argc, char** argv) {
       arguments.count("length") != 0 ? number<int64_t>(arguments, "length", 1, kMostTokens) : int64_t{0};
   const Recipe recipe = make_recipe(arguments, facts, length);
   const std::unique_ptr<BatchModel> device =
-      make_backend({.backend = backend, .precision = precision_name},
-                   model_config(recipe, facts, parse_attention(attention).canonical()));
+      make_backend(backend, precision_name, model_config(recipe, facts, parse_attention(attention).canonical()));
   StepBenchSettings settings;
   settings.device = device.get();
   settings.training = mode == "train";

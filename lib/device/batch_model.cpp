@@ -26,8 +26,8 @@ struct HeadState {
 
 class DeviceModel final : public BatchModel {
  public:
-  DeviceModel(const ModelConfig& config, ProductMode mode)
-      : config_(config), plan_(config, layout_), attention_(attention_of(plan_, mode)), device_(mode) {
+  DeviceModel(const ModelConfig& config, ProductMode mode, int number)
+      : config_(config), plan_(config, layout_), attention_(attention_of(plan_, mode)), device_(mode, number) {
     for (Buffer<float>* buffer : {&parameters_, &evaluated_, &gradients_, &m_, &v_}) {
       *buffer = Buffer<float>(device_, layout_.size());
     }
@@ -41,7 +41,8 @@ class DeviceModel final : public BatchModel {
   bool linear() const override { return !attention_.empty() && attention_.front()->linear(); }
 
   void load(std::span<const float> parameters, std::span<const float> m, std::span<const float> v) override {
-    upload(parameters_, parameters), upload(m_, m), upload(v_, v);
+    upload(parameters_, parameters);
+    if (!m.empty()) upload(m_, m), upload(v_, v);
   }
   void store(std::span<float> parameters, std::span<float> m, std::span<float> v) const override {
     download(parameters, parameters_), download(m, m_), download(v, v_);
@@ -213,12 +214,13 @@ class DeviceModel final : public BatchModel {
 }  // namespace
 }  // namespace device
 
-std::unique_ptr<BatchModel> make_batch_model(const ModelConfig& config, std::string_view precision) {
+std::unique_ptr<BatchModel> make_batch_model(const ModelConfig& config, std::string_view precision, int number) {
   using device::ProductMode;
   config.validate();
-  return std::make_unique<device::DeviceModel>(config, precision == "tf32"       ? ProductMode::kTf32
-                                                       : precision == "bfloat16" ? ProductMode::kBfloat16
-                                                                                 : ProductMode::kFloat32);
+  const ProductMode mode = precision == "tf32"       ? ProductMode::kTf32
+                           : precision == "bfloat16" ? ProductMode::kBfloat16
+                                                     : ProductMode::kFloat32;
+  return std::make_unique<device::DeviceModel>(config, mode, number);
 }
 
 }  // namespace lra

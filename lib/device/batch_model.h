@@ -20,7 +20,8 @@ class BatchModel {
   // Whether attention is linear in the number of tokens.
   virtual bool linear() const = 0;
 
-  // State of training, in the order of the layout: parameters and both moments.
+  // State of training, in the order of the layout: parameters and both moments, which may be left out (empty) where
+  // update is not called.
   virtual void load(std::span<const float> parameters, std::span<const float> m, std::span<const float> v) = 0;
   virtual void store(std::span<float> parameters, std::span<float> m, std::span<float> v) const = 0;
 
@@ -37,8 +38,9 @@ class BatchModel {
   virtual std::vector<ExampleResult> evaluate(std::span<const float> parameters, std::span<const Example> examples) = 0;
 };
 
-// precision: of the products, float32, tf32 or bfloat16. UsageError where the attention has no kernel,
-// InputError where there is no device or the program was built without one.
-std::unique_ptr<BatchModel> make_batch_model(const ModelConfig& config, std::string_view precision);
+// precision: of the products, float32, tf32 or bfloat16. number: of the device, counted round those there are.
+// UsageError where the attention has no kernel, InputError where there is no device or the program was built without
+// one.
+std::unique_ptr<BatchModel> make_batch_model(const ModelConfig& config, std::string_view precision, int number = 0);
 
 }  // namespace lra

@@ -33,8 +33,8 @@ struct Product {
 
 class Device {
  public:
-  // InputError saying why there is none.
-  explicit Device(ProductMode mode = ProductMode::kFloat32);
+  // number: which one, counted round those there are. InputError saying why there is none.
+  explicit Device(ProductMode mode = ProductMode::kFloat32, int number = 0);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -53,7 +53,7 @@ class Device {
   void multiply(std::span<const Product> products);
   void multiply(const Product& product) { multiply(std::span(&product, 1)); }
 
-  // For team.h: where kernels are queued, and that one was.
+  // For kernels: where they are queued, asked for by the thread that does, and that one was.
   void* queue() const;
   void launched();
 

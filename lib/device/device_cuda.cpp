@@ -72,13 +72,14 @@ struct Lane {
 }  // namespace
 
 struct Device::State {
+  int number;
   cublasComputeType_t compute;
   std::string name;
   Lane main;
   std::array<Lane, 4> side;
 };
 
-Device::Device(ProductMode mode) {
+Device::Device(ProductMode mode, int number) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
@@ -86,18 +87,25 @@ Device::Device(ProductMode mode) {
                      error != cudaSuccess ? cudaGetErrorString(error) : "none is visible");
   }
   cudaDeviceProp properties;
-  check_cuda(cudaGetDeviceProperties(&properties, 0), "properties of device 0");
-  check_cuda(cudaSetDevice(0), "device 0");
+  check_cuda(cudaGetDeviceProperties(&properties, number % count), "properties of a device");
+  check_cuda(cudaSetDevice(number % count), "the choice of a device");
   state_ = std::make_unique<State>();
+  state_->number = number % count;
   state_->compute = compute_type(mode);
   state_->name = properties.name;
 }
 
 Device::~Device() = default;
 
+namespace {
+// Each thread has a current device of its own.
+void choose(int number) { check_cuda(cudaSetDevice(number), "the choice of a device"); }
+}  // namespace
+
 std::string Device::name() const { return state_->name; }
 
 void* Device::allocate(int64_t bytes) {
+  choose(state_->number);
   void* memory = nullptr;
   const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
   if (error == cudaErrorMemoryAllocation) {
@@ -114,6 +122,7 @@ void* Device::allocate(int64_t bytes) {
 void Device::release(void* memory) noexcept { cudaFree(memory); }
 
 void Device::upload(void* to, const void* from, int64_t bytes) {
+  choose(state_->number);
   check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, state_->main.stream),
              "a copy to the device");
   // Memory of the caller that may be gone on return.
@@ -121,6 +130,7 @@ void Device::upload(void* to, const void* from, int64_t bytes) {
 }
 
 void Device::download(void* to, const void* from, int64_t bytes) {
+  choose(state_->number);
   check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, state_->main.stream),
              "a copy from the device");
   check_cuda(cudaStreamSynchronize(state_->main.stream), "a copy from the device");
@@ -128,6 +138,7 @@ void Device::download(void* to, const void* from, int64_t bytes) {
 
 void Device::fill_zero(Matrix x) {
   if (x.rows == 0 || x.cols == 0) return;
+  choose(state_->number);
   check_cuda(
       cudaMemset2DAsync(x.data, static_cast<size_t>(x.stride) * sizeof(float), 0,
                         static_cast<size_t>(x.cols) * sizeof(float), static_cast<size_t>(x.rows), state_->main.stream),
@@ -135,6 +146,7 @@ void Device::fill_zero(Matrix x) {
 }
 
 void Device::multiply(std::span<const Product> products) {
+  choose(state_->number);
   if (products.size() == 1) {
     multiply_one(state_->main.handle, products.front(), state_->compute);
     return;
@@ -151,7 +163,10 @@ void Device::multiply(std::span<const Product> products) {
   }
 }
 
-void* Device::queue() const { return state_->main.stream; }
+void* Device::queue() const {
+  choose(state_->number);
+  return state_->main.stream;
+}
 void Device::launched() { check_cuda(cudaGetLastError(), "the start of a kernel"); }
 
 }  // namespace lra::device

@@ -46,7 +46,7 @@ struct Device::State {
   int bits;  // of an operand's mantissa
 };
 
-Device::Device(ProductMode mode)
+Device::Device(ProductMode mode, int)
     : state_(std::make_unique<State>(State{mode == ProductMode::kFloat32 ? 23
                                            : mode == ProductMode::kTf32  ? 10
                                                                          : 7})) {}

@@ -118,11 +118,11 @@ template <class Kernel>
 void launch_with_memory(Device& device, int64_t blocks, int64_t bytes, const Kernel& kernel) {
   if (blocks == 0) return;
 #ifdef __CUDACC__
+  const auto stream = static_cast<cudaStream_t>(device.queue());
   // Where that is too many, launched() says so.
   (void)cudaFuncSetAttribute(run_with_memory<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(bytes));
-  run_with_memory<<<static_cast<unsigned>(blocks), 256, static_cast<size_t>(bytes),
-                    static_cast<cudaStream_t>(device.queue())>>>(kernel);
+  run_with_memory<<<static_cast<unsigned>(blocks), 256, static_cast<size_t>(bytes), stream>>>(kernel);
 #else
   std::vector<float> memory(static_cast<size_t>(bytes) / sizeof(float) + 32);
   for (int64_t block = blocks - 1; block >= 0; --block) {

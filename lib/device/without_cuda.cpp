@@ -4,7 +4,7 @@
 
 namespace lra {
 
-std::unique_ptr<BatchModel> make_batch_model(const ModelConfig&, std::string_view) {
+std::unique_ptr<BatchModel> make_batch_model(const ModelConfig&, std::string_view, int) {
   throw InputError("--backend cuda: this program was built without CUDA; want one configured with -DLRA_CUDA=ON");
 }
 

@@ -37,18 +37,13 @@ class BatchRows {
   const Row& operator[](int64_t i) const { return all_[static_cast<size_t>(i)]; }
 
   void evaluate(int64_t begin, int64_t end) {
-    if (device_ != nullptr) return evaluate_on_device(begin, end);
     const int64_t first = begin + (ranks_ == nullptr ? 0 : ranks_->rank()) * share_;
     const int64_t count = std::clamp<int64_t>(end - first, 0, share_);
-    parallel_in_order(count, [&](int64_t i) {
-      const Example example = data_.get(first + i);
-      const Pool<Arena>::Loan arena = arenas_.borrow();
-      arena->reset();
-      const Fork* spare = threads_to_spare(i, count) ? &fork_ : nullptr;
-      ExampleResult result;
-      isolated([&] { result = model_.evaluate(example, *arena, spare); });
-      mine_[static_cast<size_t>(i)] = row_of(example, result);
-    });
+    if (device_ != nullptr) {
+      evaluate_on_device(first, count);
+    } else {
+      evaluate_here(first, count);
+    }
     if (ranks_ == nullptr) {
       all_.swap(mine_);
     } else {
@@ -62,11 +57,23 @@ class BatchRows {
             std::ssize(example.first.ids) + std::ssize(example.second.ids)};
   }
 
-  void evaluate_on_device(int64_t begin, int64_t end) {
-    std::vector<Example> examples(static_cast<size_t>(end - begin));
-    parallel_in_order(end - begin, [&](int64_t i) { examples[static_cast<size_t>(i)] = data_.get(begin + i); });
+  void evaluate_here(int64_t first, int64_t count) {
+    parallel_in_order(count, [&](int64_t i) {
+      const Example example = data_.get(first + i);
+      const Pool<Arena>::Loan arena = arenas_.borrow();
+      arena->reset();
+      const Fork* spare = threads_to_spare(i, count) ? &fork_ : nullptr;
+      ExampleResult result;
+      isolated([&] { result = model_.evaluate(example, *arena, spare); });
+      mine_[static_cast<size_t>(i)] = row_of(example, result);
+    });
+  }
+
+  void evaluate_on_device(int64_t first, int64_t count) {
+    std::vector<Example> examples(static_cast<size_t>(count));
+    parallel_in_order(count, [&](int64_t i) { examples[static_cast<size_t>(i)] = data_.get(first + i); });
     const std::vector<ExampleResult> results = device_->evaluate(model_.parameters(), examples);
-    for (size_t i = 0; i < results.size(); ++i) all_[i] = row_of(examples[i], results[i]);
+    for (size_t i = 0; i < results.size(); ++i) mine_[i] = row_of(examples[i], results[i]);
   }
 
   const Classifier& model_;

@@ -34,7 +34,7 @@ struct EvaluationSettings {
   // Which share the rows of a batch; null: this process has all. Rank 0 calls begin_task first (lib/training/follow.h),
   // the callbacks and the result are its.
   const Ranks* ranks = nullptr;
-  BatchModel* device = nullptr;  // where batches are computed, of one process; null: here
+  BatchModel* device = nullptr;  // where this process's rows are computed; null: here
 };
 
 struct Interrupted {};

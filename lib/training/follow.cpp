@@ -14,7 +14,8 @@ void begin_task(const Ranks& ranks, RankTask task, std::span<const float> parame
   ranks.broadcast(std::span(const_cast<float*>(parameters.data()), parameters.size()));
 }
 
-void follow(const Ranks& ranks, Classifier& model, Trainer& trainer, std::span<const ExampleSource* const> splits) {
+void follow(const Ranks& ranks, Classifier& model, Trainer& trainer, std::span<const ExampleSource* const> splits,
+            BatchModel* device) {
   for (;;) {
     RankTask task;
     ranks.broadcast(std::span(&task, 1));
@@ -27,6 +28,7 @@ void follow(const Ranks& ranks, Classifier& model, Trainer& trainer, std::span<c
       settings.limit = task.limit;
       settings.batch_size = task.batch_size;
       settings.ranks = &ranks;
+      settings.device = device;
       try {
         evaluate(model, *splits[static_cast<size_t>(task.split)], settings);
       } catch (const Interrupted&) {

@@ -22,8 +22,9 @@ struct RankTask {
 // Rank 0: begins a task on all ranks, with these parameters (none with kEnd).
 void begin_task(const Ranks& ranks, RankTask task, std::span<const float> parameters);
 
-// The other ranks: do what rank 0 asks until it says kEnd. model: the trainer's. splits: as
-// RankTask::split counts.
-void follow(const Ranks& ranks, Classifier& model, Trainer& trainer, std::span<const ExampleSource* const> splits);
+// The other ranks: do what rank 0 asks until it says kEnd. model and device: the trainer's. splits: as RankTask::split
+// counts.
+void follow(const Ranks& ranks, Classifier& model, Trainer& trainer, std::span<const ExampleSource* const> splits,
+            BatchModel* device);
 
 }  // namespace lra

@@ -40,6 +40,10 @@ int Ranks::on_this_machine() {
   return std::max({1, number_in("OMPI_COMM_WORLD_LOCAL_SIZE"), number_in("MPI_LOCALNRANKS")});
 }
 
+int Ranks::number_on_this_machine() {
+  return std::max({number_in("OMPI_COMM_WORLD_LOCAL_RANK"), number_in("MPI_LOCALRANKID"), number_in("SLURM_LOCALID")});
+}
+
 #ifdef LRA_MPI
 
 Ranks::Ranks() {

@@ -19,6 +19,8 @@ class Ranks {
 
   // Ranks on this machine, as far as the launcher says; at least 1.
   static int on_this_machine();
+  // This one's number among them, as far as the launcher says; else 0.
+  static int number_on_this_machine();
 
   int rank() const { return rank_; }
   int count() const { return count_; }

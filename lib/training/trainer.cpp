@@ -43,9 +43,11 @@ std::vector<ParameterRange> update_pieces(const ParameterLayout& layout) {
 }  // namespace
 
 struct Trainer::Workspace {
-  Workspace(const Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks)
+  Workspace(const Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks,
+            BatchModel* device)
       : model(model),
         ranks(ranks),
+        device(device),
         share(settings.batch_size / (ranks == nullptr ? 1 : ranks->count())),
         first(ranks == nullptr ? 0 : ranks->rank() * share),
         weight(1.0f / static_cast<float>(settings.batch_size)),
@@ -66,7 +68,7 @@ struct Trainer::Workspace {
   // The gradients of batch number `batch`, summed at rank 0; fills leaves.
   GradientTree::Gradients sum(int64_t batch, uint64_t seed) {
     dropout_key = random_key(seed, RandomStream::kDropout, static_cast<uint64_t>(batch));
-    GradientTree::Gradients sum = sum_of_share(batch);
+    GradientTree::Gradients sum = device == nullptr ? sum_of_share(batch) : sum_on_device(batch);
     if (ranks == nullptr || ranks->count() == 1) return sum;
     // The upper levels of the tree: of two neighbouring sums the left one's rank goes on.
     for (int apart = 1; apart < ranks->count(); apart *= 2) {
@@ -121,6 +123,32 @@ struct Trainer::Workspace {
     return tree.sum(places, [&](int64_t place) { return leaf(place); });
   }
 
+  // By the device, which has nothing but the parameters that rank 0 sent.
+  GradientTree::Gradients sum_on_device(int64_t batch) {
+    take(batch);
+    device->load(model.parameters(), {}, {});
+    train_on_device();
+    GradientTree::Gradients sum = buffers.borrow();
+    int64_t places = 0;
+    for (const Example& example : examples) places = std::max(places, used_places(model.config(), example));
+    sum->start(places);
+    const std::vector<float> gradients = device->gradients();
+    std::copy(gradients.begin(), gradients.end(), sum->values().begin());
+    return sum;
+  }
+  // Fills leaves; the gradients stay on the device.
+  void train_on_device() {
+    const std::vector<ExampleResult> trained =
+        device->train(examples, weight, {dropout_key, static_cast<uint32_t>(first)});
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const Example& example = examples[i];
+      leaves[i] = {.loss = trained[i].loss,
+                   .flops = model.flops(example, true, !device->linear()),
+                   .correct = trained[i].predicted == example.label,
+                   .tokens = std::ssize(example.first.ids) + std::ssize(example.second.ids)};
+    }
+  }
+
   GradientTree::Gradients leaf(int64_t place) {
     const Example& example = examples[static_cast<size_t>(place)];
     LeafResult& result = leaves[static_cast<size_t>(place)];
@@ -142,6 +170,7 @@ struct Trainer::Workspace {
 
   const Classifier& model;
   const Ranks* ranks;
+  BatchModel* device;
   const int64_t share, first;  // of a batch: examples of this rank, place of its first
   const float weight;          // of an example's loss
   BatchOrder order;
@@ -176,9 +205,7 @@ Trainer::Trainer(Classifier& model, const ExampleSource& data, const TrainerSett
       m_(model.parameters().size()),
       v_(model.parameters().size()) {
   check_ranks(settings.batch_size, ranks == nullptr ? 1 : ranks->count());
-  check(device == nullptr || ranks == nullptr || ranks->count() == 1, "a device of {} ranks",
-        ranks == nullptr ? 1 : ranks->count());
-  workspace_ = std::make_unique<Workspace>(model_, data_, settings_, ranks);
+  workspace_ = std::make_unique<Workspace>(model_, data_, settings_, ranks, device);
 }
 
 Trainer::~Trainer() = default;
@@ -221,7 +248,8 @@ AdamWSettings adamw_settings(const TrainerSettings& settings, const Rate& rate) 
 }  // namespace
 
 StepResult Trainer::step() {
-  if (device_ != nullptr) return step_on_device();
+  const bool alone = ranks_ == nullptr || ranks_->count() == 1;
+  if (device_ != nullptr && alone) return step_on_device();
   Workspace& work = *workspace_;
   if (ranks_ != nullptr)
     begin_task(*ranks_, {.kind = RankTask::Kind::kTrain, .step = steps_done_}, model_.parameters());
@@ -258,15 +286,8 @@ StepResult Trainer::step_on_device() {
   if (!on_device_) device_->load(model_.parameters(), m_, v_);
   on_device_ = true;
   work.take(steps_done_);
-  const auto key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
-  const std::vector<ExampleResult> trained = device_->train(work.examples, work.weight, {key, 0});
-  for (size_t i = 0; i < trained.size(); ++i) {
-    const Example& example = work.examples[i];
-    work.leaves[i] = {.loss = trained[i].loss,
-                      .flops = model_.flops(example, true, !device_->linear()),
-                      .correct = trained[i].predicted == example.label,
-                      .tokens = std::ssize(example.first.ids) + std::ssize(example.second.ids)};
-  }
+  work.dropout_key = random_key(settings_.seed, RandomStream::kDropout, static_cast<uint64_t>(steps_done_));
+  work.train_on_device();
   const Rate rate = schedule_rate(settings_.schedule, steps_done_);
   StepResult result = step_result(work.leaves, rate, steps_done_);
   if (!set_norm(result, device_->gradient_norm())) return result;

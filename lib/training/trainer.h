@@ -43,8 +43,8 @@ void check_ranks(int64_t batch_size, int ranks);
 class Trainer {
  public:
   // Runs on the TBB arena of the caller (see threads.h). model, data, ranks and device must outlive it. ranks: which
-  // share every batch in equal parts (check_ranks), null: this process has all. device: where batches are computed, of
-  // one process; null: here.
+  // share every batch in equal parts (check_ranks), null: this process has all. device: where this
+  // process's part of a batch is computed; null: here.
   Trainer(Classifier& model, const ExampleSource& data, const TrainerSettings& settings, const Ranks* ranks = nullptr,
           BatchModel* device = nullptr);
   ~Trainer();

@@ -1,16 +1,15 @@
 #include "tasks/run/backend.h"
 
+#include "lib/training/ranks.h"
 #include "lib/util/check.h"
 
 namespace lra {
 
-std::unique_ptr<BatchModel> make_backend(const BackendRequest& request, const ModelConfig& config) {
-  if (request.backend != "cuda") {
-    if (request.precision == "tf32") throw UsageError("--precision tf32: only with --backend cuda");
-    return nullptr;
-  }
-  if (request.ranks > 1) throw UsageError("--backend cuda: done by one process, not by {} ranks", request.ranks);
-  return make_batch_model(config, request.precision);
+std::unique_ptr<BatchModel> make_backend(const std::string& backend, const std::string& precision,
+                                         const ModelConfig& config) {
+  if (backend == "cuda") return make_batch_model(config, precision, Ranks::number_on_this_machine());
+  if (precision == "tf32") throw UsageError("--precision tf32: only with --backend cuda");
+  return nullptr;
 }
 
 Precision host_precision(const std::string& precision, const BatchModel* device) {

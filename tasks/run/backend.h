@@ -8,13 +8,10 @@
 
 namespace lra {
 
-struct BackendRequest {
-  std::string backend, precision;  // as the options have them
-  int ranks = 1;
-};
-
-// Null for cpu. UsageError for what the backend does not do, InputError where there is no device.
-std::unique_ptr<BatchModel> make_backend(const BackendRequest& request, const ModelConfig& config);
+// Null for cpu; of several processes on a machine each has a device of its own, as far as there are. UsageError for
+// what the backend does not do, InputError where there is no device.
+std::unique_ptr<BatchModel> make_backend(const std::string& backend, const std::string& precision,
+                                         const ModelConfig& config);
 
 // That of products on the host, which has none to do where there is a device.
 Precision host_precision(const std::string& precision, const BatchModel* device);

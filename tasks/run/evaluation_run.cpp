@@ -85,8 +85,7 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
                      config.task, config.vocabulary, config.classes, facts.name, facts.vocabulary, facts.classes);
   }
   const Recipe recipe = recipe_of(config, facts, line);
-  const std::unique_ptr<BatchModel> device =
-      make_backend({.backend = options.backend, .precision = options.precision}, config);
+  const std::unique_ptr<BatchModel> device = make_backend(options.backend, options.precision, config);
   Classifier model(config, host_precision(options.precision, device.get()));
   load_model(file, model);
 

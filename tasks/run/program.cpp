@@ -140,13 +140,15 @@ class TaskProgram {
       Log quiet(Log::Quiet{});
       circumstances_.progress = ProgressMode::kNone;
       const TaskData data = task_.read(locate(settings), data_request(settings), quiet, circumstances_.progress);
-      Classifier model(settings.model(task_.facts()), precision_named(settings.precision));
+      const ModelConfig config = settings.model(task_.facts());
+      const std::unique_ptr<BatchModel> device = make_backend(settings.backend, settings.precision, config);
+      Classifier model(config, host_precision(settings.precision, device.get()));
       const DataExamples train(*data.train, model.config()), validation(*data.validation, model.config()),
           test(*data.test, model.config());
-      Trainer trainer(model, train, trainer_settings(settings), &ranks_);
+      Trainer trainer(model, train, trainer_settings(settings), &ranks_, device.get());
       const ExampleSource* const splits[] = {&validation, &test};  // in the order of TrainingRun::Split
       Threads threads(circumstances_.threads);
-      threads.run([&] { follow(ranks_, model, trainer, splits); });
+      threads.run([&] { follow(ranks_, model, trainer, splits, device.get()); });
       return 0;
     } catch (const std::exception& error) {
       std::cerr << one_line(fmt::format("{}: rank {}: {}", program_, ranks_.rank(), error.what())) << std::endl;
@@ -206,8 +208,7 @@ class TaskProgram {
       for (const std::string& note : notes) log_.line(note);
     }
     check_ranks(settings.recipe.batch_size, ranks_.count());
-    device_ = make_backend({.backend = settings.backend, .precision = settings.precision, .ranks = ranks_.count()},
-                           settings.model(facts));
+    device_ = make_backend(settings.backend, settings.precision, settings.model(facts));
     circumstances_.device = device_.get();
     const RunFolder::Use use = options.resume  ? RunFolder::Use::kResume
                                : options.force ? RunFolder::Use::kForce
