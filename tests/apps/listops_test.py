@@ -217,7 +217,6 @@ class WrongInput(ListopsTest):
             (["--maps"], "--maps", "-3"),
             (["--precision", "half", "float32, bfloat16"], "--precision", "half"),
             (["--precision", "tf32", "--backend cuda"], "--precision", "tf32"),
-            (["--norms", "--backend cuda"], "--backend", "cuda", "--norms"),
             (["--split"], "--split", "train"),
             (["--resume", "--force"], "--resume", "--force"),
             (["--backend"], "--backend", "tpu"),
