@@ -5,8 +5,6 @@
 #include <array>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "lib/attention/attention.h"
 #include "lib/device/ops.h"
@@ -46,10 +44,8 @@ class Attention {
                         const AttentionSlopes& slopes) const = 0;
 };
 
-// Names of the families that make_attention knows.
-std::vector<std::string> attention_names();
-// UsageError naming those there are when the spec has no kernel here.
-// mode: with kBfloat16 families that have a fused kernel (fused.h) run in it.
+// UsageError when the spec has no kernel here. mode: with kBfloat16 families that have a fused kernel (fused.h) run in
+// it.
 std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const AttentionShape& shape,
                                           ProductMode mode = ProductMode::kFloat32);
 
