@@ -1,6 +1,7 @@
 // Exponential features: lln (arXiv 2311.13541), exp(α q - max) and exp(β k - max), and favor (2009.14794),
 // (exp(w·y - |y|² / 2 - c) + 1e-4) / sqrt(M), y = x / D^(1/4).
 #include <cmath>
+#include <vector>
 
 #include "lib/attention/random_features.h"
 #include "lib/device/feature_map.h"

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <vector>
 
 #include "lib/device/dropout.h"
 #include "lib/device/fused.h"

@@ -1,6 +1,7 @@
 // lln mixed with softmax inside blocks of D tokens (lib/attention/lln_diag.cpp): the blocks are attention by panels
 // over the batch cut into them.
 #include <cmath>
+#include <string>
 
 #include "lib/device/feature_map.h"
 #include "lib/device/lln_diag.h"

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <vector>
 
 #include "lib/device/low_rank.h"
 #include "lib/device/team.h"
