@@ -11,6 +11,7 @@
 #include "lib/attention/entmax.h"
 #include "lib/attention/families.h"
 #include "lib/attention/score_activation.h"
+#include "lib/attention/total_variation.h"
 #include "lib/util/check.h"
 
 namespace lra {
@@ -26,60 +27,13 @@ struct Groups {
   explicit Groups(int64_t n) : y(n), group(n, -1), sign(n, 1) {}
 };
 
-// argmin_y 1/2 |y - x|² + weight Σ |y_{j+1} - y_j|. Segments grow while their lowest and highest possible values, low
-// and high, keep the tension u of the string at their end within ± weight.
-Groups total_variation(const float* x, int64_t n, double weight) {
+Groups total_variation_groups(const float* x, int64_t n, double weight) {
   Groups out(n);
-  const auto close = [&](int64_t first, int64_t last, double value) {
+  total_variation(x, n, weight, [&](int64_t first, int64_t last, double value) {
     for (int64_t j = first; j <= last; ++j) out.y[j] = value, out.group[j] = out.count;
     ++out.count;
-  };
-  int64_t start = 0, at = 0, low_end = 0, high_end = 0;
-  double low = x[0] - weight, high = x[0] + weight, low_tension = weight, high_tension = -weight;
-  while (true) {
-    if (at == n - 1) {
-      if (low_tension < 0.0) {
-        close(start, low_end, low);
-        start = at = low_end = low_end + 1;
-        low = x[at], low_tension = weight;
-        high_tension = x[at] + weight - high;
-      } else if (high_tension > 0.0) {
-        close(start, high_end, high);
-        start = at = high_end = high_end + 1;
-        high = x[at], high_tension = -weight;
-        low_tension = x[at] - weight - low;
-      } else {
-        close(start, n - 1, low + low_tension / static_cast<double>(n - start));
-        return out;
-      }
-      continue;
-    }
-    const double next = x[at + 1];
-    if (next + low_tension < low - weight) {
-      close(start, low_end, low);
-      start = at = high_end = low_end = low_end + 1;
-      low = x[at], high = x[at] + 2.0 * weight;
-      low_tension = weight, high_tension = -weight;
-    } else if (next + high_tension > high + weight) {
-      close(start, high_end, high);
-      start = at = low_end = high_end = high_end + 1;
-      low = x[at] - 2.0 * weight, high = x[at];
-      low_tension = weight, high_tension = -weight;
-    } else {
-      ++at;
-      low_tension += next - low;
-      high_tension += next - high;
-      const auto length = static_cast<double>(at - start + 1);
-      if (low_tension >= weight) {
-        low += (low_tension - weight) / length;
-        low_tension = weight, low_end = at;
-      }
-      if (high_tension <= -weight) {
-        high += (high_tension + weight) / length;
-        high_tension = -weight, high_end = at;
-      }
-    }
-  }
+  });
+  return out;
 }
 
 Groups oscar(const float* x, int64_t n, double beta) {
@@ -249,7 +203,7 @@ AttentionFamily family(const std::string& name, const std::string& key, const st
 
 std::vector<AttentionFamily> prox_max_families() {
   AttentionFamily fusedmax =
-      family("fusedmax", "lambda", "weight of |x_{j+1} − x_j|", total_variation, total_variation_reference);
+      family("fusedmax", "lambda", "weight of |x_{j+1} − x_j|", total_variation_groups, total_variation_reference);
   fusedmax.idea = "sparsemax(prox of λ Σ |x_{j+1} − x_j|)";
   fusedmax.cost = "O(n) a row, one entry after another";
   fusedmax.examples.emplace_back("fusedmax:lambda=0.5");

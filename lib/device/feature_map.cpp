@@ -2,6 +2,7 @@
 #include "lib/device/feature_map.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include "lib/device/feature_sums.h"
@@ -177,6 +178,24 @@ class FeatureAttention final : public Attention {
     return product_of;
   }
 
+  // A chunk of every sequence that has one: products with the sums and of tokens with each other, then what these
+  // weights (of which later keys have none) are read with, then the sums for the next chunk. add(index, piece,
+  // products).
+  struct ChunkProducts {
+    std::vector<Product> first, inside, onwards;
+  };
+  template <class Add>
+  void run_chunk(Context c, const AttentionCall& call, const SequenceGroup& group, int64_t number,
+                 std::initializer_list<float*> weights, const Add& add) const {
+    const std::vector<Piece> pieces = chunks(call, group, number);
+    ChunkProducts products;
+    for (int64_t i = 0; i < std::ssize(pieces); ++i) add(i, pieces[static_cast<size_t>(i)], products);
+    c.device.multiply(products.first);
+    for (float* x : weights) clear_later_keys(c, std::ssize(pieces) * heads_, kChunk, x);
+    c.device.multiply(products.inside);
+    c.device.multiply(products.onwards);
+  }
+
   // Features, values, their sums, and y: numerators and z of each query.
   Work add_up(Context c, const AttentionCall& call, const SequenceGroup& group) const {
     Scratch& scratch = c.scratch;
@@ -204,19 +223,12 @@ class FeatureAttention final : public Attention {
     float* weights = scratch.take<float>(group.count * heads_ * kChunk * kChunk);
     clear_sums(c, group, work.sums);
     for (int64_t number = 0; number < most_chunks(call, group); ++number) {
-      const std::vector<Piece> pieces = chunks(call, group, number);
-      std::vector<Product> first, inside, onwards;
-      for (int64_t i = 0; i < std::ssize(pieces); ++i) {
-        const Piece& p = pieces[static_cast<size_t>(i)];
-        first.push_back(meet(i, p, work.phi, work.psi, weights));
-        first.push_back(read(p, work.phi, kNo, work.sums, work.y));
-        inside.push_back(apply(i, p, weights, kNo, work.values, work.y));
-        onwards.push_back(sum(p, work.psi, work.values, work.sums, 1.0f));
-      }
-      c.device.multiply(first);
-      clear_later_keys(c, std::ssize(pieces) * heads_, kChunk, weights);
-      c.device.multiply(inside);
-      c.device.multiply(onwards);
+      run_chunk(c, call, group, number, {weights}, [&](int64_t i, const Piece& p, ChunkProducts& products) {
+        products.first.push_back(meet(i, p, work.phi, work.psi, weights));
+        products.first.push_back(read(p, work.phi, kNo, work.sums, work.y));
+        products.inside.push_back(apply(i, p, weights, kNo, work.values, work.y));
+        products.onwards.push_back(sum(p, work.psi, work.values, work.sums, 1.0f));
+      });
     }
     return work;
   }
@@ -230,39 +242,24 @@ class FeatureAttention final : public Attention {
     const int64_t most = most_chunks(call, group);
     clear_sums(c, group, work.sums);
     for (int64_t number = 0; number < most; ++number) {
-      const std::vector<Piece> pieces = chunks(call, group, number);
-      std::vector<Product> first, inside, onwards;
-      for (int64_t i = 0; i < std::ssize(pieces); ++i) {
-        const Piece& p = pieces[static_cast<size_t>(i)];
-        first.push_back(meet(i, p, d.e, work.values, d_weights));
-        first.push_back(read(p, d.e, kYes, work.sums, d.phi));
-        inside.push_back(apply(i, p, d_weights, kNo, work.psi, d.phi));
-        onwards.push_back(sum(p, work.psi, work.values, work.sums, 1.0f));
-      }
-      c.device.multiply(first);
-      clear_later_keys(c, std::ssize(pieces) * heads_, kChunk, d_weights);
-      c.device.multiply(inside);
-      c.device.multiply(onwards);
+      run_chunk(c, call, group, number, {d_weights}, [&](int64_t i, const Piece& p, ChunkProducts& products) {
+        products.first.push_back(meet(i, p, d.e, work.values, d_weights));
+        products.first.push_back(read(p, d.e, kYes, work.sums, d.phi));
+        products.inside.push_back(apply(i, p, d_weights, kNo, work.psi, d.phi));
+        products.onwards.push_back(sum(p, work.psi, work.values, work.sums, 1.0f));
+      });
     }
     clear_sums(c, group, d.sums);
     for (int64_t number = most - 1; number >= 0; --number) {
-      const std::vector<Piece> pieces = chunks(call, group, number);
-      std::vector<Product> first, inside, onwards;
-      for (int64_t i = 0; i < std::ssize(pieces); ++i) {
-        const Piece& p = pieces[static_cast<size_t>(i)];
-        first.push_back(meet(i, p, work.phi, work.psi, weights));
-        first.push_back(meet(i, p, d.e, work.values, d_weights));
-        first.push_back(read(p, work.values, kYes, d.sums, d.psi));
-        first.push_back(read(p, work.psi, kNo, d.sums, d.values));
-        inside.push_back(apply(i, p, d_weights, kYes, work.phi, d.psi));
-        inside.push_back(apply(i, p, weights, kYes, d.e, d.values));
-        onwards.push_back(sum(p, work.phi, d.e, d.sums, 1.0f));
-      }
-      c.device.multiply(first);
-      clear_later_keys(c, std::ssize(pieces) * heads_, kChunk, weights);
-      clear_later_keys(c, std::ssize(pieces) * heads_, kChunk, d_weights);
-      c.device.multiply(inside);
-      c.device.multiply(onwards);
+      run_chunk(c, call, group, number, {weights, d_weights}, [&](int64_t i, const Piece& p, ChunkProducts& products) {
+        products.first.push_back(meet(i, p, work.phi, work.psi, weights));
+        products.first.push_back(meet(i, p, d.e, work.values, d_weights));
+        products.first.push_back(read(p, work.values, kYes, d.sums, d.psi));
+        products.first.push_back(read(p, work.psi, kNo, d.sums, d.values));
+        products.inside.push_back(apply(i, p, d_weights, kYes, work.phi, d.psi));
+        products.inside.push_back(apply(i, p, weights, kYes, d.e, d.values));
+        products.onwards.push_back(sum(p, work.phi, d.e, d.sums, 1.0f));
+      });
     }
   }
 

@@ -37,6 +37,14 @@ class Elu final : public FeatureMap {
   Denominator denominator_;
 };
 
+struct Turn {
+  float sine, cosine;
+};
+LRA_KERNEL Turn turn_of(double unit, int32_t place) {
+  const double angle = unit * (place + 1.0);
+  return {static_cast<float>(std::sin(angle)), static_cast<float>(std::cos(angle))};
+}
+
 // relu(x) sin θ beside relu(x) cos θ, θ = π (place + 1) / (2 padded length).
 class Cosformer final : public FeatureMap {
  public:
@@ -54,9 +62,8 @@ class Cosformer final : public FeatureMap {
       const int64_t token = i / x.cols, head = i % x.cols / d, at = i % d;
       const float value = x.data[token * x.stride + i % x.cols], positive = value > 0.0f ? value : 0.0f;
       float* to = phi.data + token * phi.stride + head * 2 * d + at;
-      const double angle = unit * (places[token] + 1.0);
-      to[0] = static_cast<float>(std::sin(angle)) * positive;
-      to[d] = static_cast<float>(std::cos(angle)) * positive;
+      const Turn turn = turn_of(unit, places[token]);
+      to[0] = turn.sine * positive, to[d] = turn.cosine * positive;
     });
   }
   void backward(Context c, const FeatureRows& rows, ConstMatrix, Matrix d_phi, Matrix dx,
@@ -68,10 +75,9 @@ class Cosformer final : public FeatureMap {
     launch_each(c.device, x.rows * x.cols, [=] LRA_KERNEL(int64_t i) {
       const int64_t token = i / x.cols, head = i % x.cols / d, at = i % d;
       const float* g = d_phi.data + token * d_phi.stride + head * 2 * d + at;
-      const double angle = unit * (places[token] + 1.0);
+      const Turn turn = turn_of(unit, places[token]);
       const bool positive = x.data[token * x.stride + i % x.cols] > 0.0f;
-      dx.data[token * dx.stride + i % x.cols] =
-          positive ? static_cast<float>(std::sin(angle)) * g[0] + static_cast<float>(std::cos(angle)) * g[d] : 0.0f;
+      dx.data[token * dx.stride + i % x.cols] = positive ? turn.sine * g[0] + turn.cosine * g[d] : 0.0f;
     });
   }
 

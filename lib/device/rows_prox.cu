@@ -1,6 +1,7 @@
 // fusedmax and oscarmax (arXiv 1705.07704): sparsemax of a proximal map of the row, which makes groups of entries with
 // one value, or one magnitude. The maps are those of lib/attention/prox_max.cpp, made by one thread a row: an entry
 // follows from those before it. Backward: sparsemax's, then the mean over each group.
+#include "lib/attention/total_variation.h"
 #include "lib/device/entmax_row.h"
 #include "lib/device/families.h"
 
@@ -33,64 +34,14 @@ struct ProxMax {
   }
 };
 
-// argmin_y 1/2 |y - x|² + weight Σ |y_{j+1} - y_j| (Condat 2013, IEEE SPL 20).
 struct TotalVariation {
   static constexpr int kScratch = 0;
   float lambda;
 
-  // A segment is written when it ends, behind which nothing has been read for good.
   LRA_KERNEL void run(const ScoreRow& row, float* x) const {
-    const auto close = [=](int64_t first, int64_t last, double value) {
+    total_variation(x, row.n, lambda, [=](int64_t first, int64_t last, double value) {
       for (int64_t j = first; j <= last; ++j) x[j] = static_cast<float>(value);
-    };
-    const int64_t n = row.n;
-    const double weight = lambda;
-    int64_t start = 0, at = 0, low_end = 0, high_end = 0;
-    double low = x[0] - weight, high = x[0] + weight, low_tension = weight, high_tension = -weight;
-    while (true) {
-      if (at == n - 1) {
-        if (low_tension < 0.0) {
-          close(start, low_end, low);
-          start = at = low_end = low_end + 1;
-          low = x[at], low_tension = weight;
-          high_tension = x[at] + weight - high;
-        } else if (high_tension > 0.0) {
-          close(start, high_end, high);
-          start = at = high_end = high_end + 1;
-          high = x[at], high_tension = -weight;
-          low_tension = x[at] - weight - low;
-        } else {
-          close(start, n - 1, low + low_tension / static_cast<double>(n - start));
-          return;
-        }
-        continue;
-      }
-      const double next = x[at + 1];
-      if (next + low_tension < low - weight) {
-        close(start, low_end, low);
-        start = at = high_end = low_end = low_end + 1;
-        low = x[at], high = x[at] + 2.0 * weight;
-        low_tension = weight, high_tension = -weight;
-      } else if (next + high_tension > high + weight) {
-        close(start, high_end, high);
-        start = at = low_end = high_end = high_end + 1;
-        low = x[at] - 2.0 * weight, high = x[at];
-        low_tension = weight, high_tension = -weight;
-      } else {
-        ++at;
-        low_tension += next - low;
-        high_tension += next - high;
-        const double length = static_cast<double>(at - start + 1);
-        if (low_tension >= weight) {
-          low += (low_tension - weight) / length;
-          low_tension = weight, low_end = at;
-        }
-        if (high_tension <= -weight) {
-          high += (high_tension + weight) / length;
-          high_tension = -weight, high_end = at;
-        }
-      }
-    }
+    });
   }
   // Neighbours with one value are a group.
   LRA_KERNEL void average(const ScoreRow& row, const float* y, float* g) const {
