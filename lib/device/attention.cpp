@@ -1,5 +1,4 @@
-// Families by name. What is not here has no kernel on a device, which is an error: nothing is computed on the host
-// instead.
+// Families by name.
 #include "lib/device/attention.h"
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "lib/attention/families.h"
 #include "lib/attention/polynomial.h"
+#include "lib/device/centred_linear.h"
 #include "lib/device/families.h"
 #include "lib/device/feature_map.h"
 #include "lib/device/forget.h"
@@ -53,7 +53,9 @@ std::unique_ptr<ScoreRows> polynomial(const AttentionSpec& spec, const Attention
 }
 
 // form=linear; the CPU's kernel has refused other powers.
-std::unique_ptr<Attention> linear_polynomial(const AttentionSpec& spec, const AttentionShape& shape) {
+std::unique_ptr<Attention> linear_form(const AttentionSpec& spec, const AttentionShape& shape) {
+  if (spec.name == "nap") return nap_linear(shape);
+  if (spec.name.starts_with("inline")) return inline_linear(shape);
   const int power = static_cast<int>(spec.integer("power"));
   return make_feature_map(shape, power_features(shape, power, polynomial_factor(spec, shape), spec.flag("gain")),
                           false);
@@ -183,14 +185,11 @@ std::unique_ptr<Attention> make_attention(const AttentionSpec& spec, const Atten
   }
   const bool linear =
       std::ranges::find(spec.options, std::pair<std::string, std::string>("form", "linear")) != spec.options.end();
-  if (linear && spec.name != "polynomial") {
-    throw UsageError("attention {}: form=linear has no kernel on CUDA; want form=auto or form=quadratic", spec.name);
-  }
   const float score_scale = spec.name == "nap" ? 1.0f : 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
   const bool causal = spec.flag("causal") || spec.name == "fox";
   std::unique_ptr<Attention> attention;
   if (linear) {
-    attention = linear_polynomial(spec, shape);
+    attention = linear_form(spec, shape);
   } else if (family->make) {
     attention = family->make(spec, shape);
   } else if (family->features) {

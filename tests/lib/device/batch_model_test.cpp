@@ -8,7 +8,6 @@
 #include "lib/training/evaluator.h"
 #include "lib/training/threads.h"
 #include "lib/training/trainer.h"
-#include "lib/util/check.h"
 #include "tests/support/compare.h"
 #include "tests/support/examples.h"
 #include "tests/support/models.h"
@@ -108,12 +107,6 @@ TEST(BatchModel, PrecisionRoundsProducts) {
     EXPECT_GT(error, before) << precision;
     before = error;
   }
-}
-
-TEST(BatchModel, AttentionWithoutKernelIsRefused) {
-  ModelConfig config = small_config();
-  config.attention = "nap:form=linear";
-  EXPECT_THROW(make_batch_model(config, "float32"), UsageError);
 }
 
 TrainerSettings settings() {
