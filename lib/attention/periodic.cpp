@@ -10,6 +10,7 @@
 
 #include "lib/attention/families.h"
 #include "lib/attention/online_softmax.h"
+#include "lib/attention/score_maps.h"
 #include "lib/util/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,19 +22,6 @@
 
 #include "lib/attention/elementwise-inl.h"
 #include "lib/attention/online_softmax-inl.h"
-
-#ifndef LRA_ATTENTION_PERIODIC_ONCE
-#define LRA_ATTENTION_PERIODIC_ONCE
-namespace lra {
-namespace {
-
-enum class Wave { kSin, kSinConst, kCos, kSin2, kSin2Shift, kSiren };
-
-constexpr float kSirenFloor = 1e-3f;
-
-}  // namespace
-}  // namespace lra
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace lra {
@@ -171,30 +159,6 @@ HWY_EXPORT(sin_softmax_backward);
 HWY_EXPORT(standardise);
 HWY_EXPORT(standardise_backward);
 
-double wave_value(Wave wave, double omega, double x) {
-  switch (wave) {
-    case Wave::kSin: return std::sin(x);
-    case Wave::kSinConst: return 1.0 + std::sin(omega * x);
-    case Wave::kCos: return std::cos(x);
-    case Wave::kSin2: return std::sin(x) * std::sin(x);
-    case Wave::kSin2Shift: return 0.5 + 0.5 * std::sin(2.0 * x);
-    default: return (1.0 + std::sin(x)) / (2.0 * std::max(1.0 - std::sin(x), static_cast<double>(kSirenFloor)));
-  }
-}
-
-double wave_slope(Wave wave, double omega, double x) {
-  switch (wave) {
-    case Wave::kSin: return std::cos(x);
-    case Wave::kSinConst: return omega * std::cos(omega * x);
-    case Wave::kCos: return -std::sin(x);
-    case Wave::kSin2: return std::sin(2.0 * x);
-    case Wave::kSin2Shift: return std::cos(2.0 * x);
-    default: break;
-  }
-  const double less = 1.0 - std::sin(x), floor = kSirenFloor;
-  return std::cos(x) / (less < floor ? 2.0 * floor : less * less);
-}
-
 // One of the above before `norm-`, with what its Jacobian is made of: ∂p_j/∂x_k = w_k ([j = k] - m p_j), m 1 or 0.
 class Periodic : public ScoreActivation {
  public:
@@ -214,14 +178,14 @@ class Periodic : public ScoreActivation {
 
 class WaveRatio final : public Periodic {
  public:
-  WaveRatio(Wave wave, double omega) : wave_(wave), omega_(omega) {}
+  explicit WaveRatio(WaveMap<double> wave) : wave_(wave) {}
 
   int statistics() const override { return 2; }
   void forward_begin(const ScoreTile& rows, float* statistics) const override {
     std::fill_n(statistics, 2 * rows.s.rows, 0.0f);
   }
   void forward(const ScoreTile& tile, float* statistics, float*) const override {
-    HWY_DYNAMIC_DISPATCH(wave_forward)(wave_, static_cast<float>(omega_), tile, statistics, 2);
+    HWY_DYNAMIC_DISPATCH(wave_forward)(wave_.wave, static_cast<float>(wave_.omega), tile, statistics, 2);
   }
   void forward_end(const ScoreTile& rows, float* statistics) const override {
     for (int64_t i = 0; i < rows.s.rows; ++i, statistics += 2) {
@@ -233,16 +197,15 @@ class WaveRatio final : public Periodic {
   }
   void backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g,
                 const RowGradients&) const override {
-    HWY_DYNAMIC_DISPATCH(wave_backward)(wave_, static_cast<float>(omega_), tile, statistics, 2, row_dots, g);
+    HWY_DYNAMIC_DISPATCH(wave_backward)(wave_.wave, static_cast<float>(wave_.omega), tile, statistics, 2, row_dots, g);
   }
   double jacobian_slope(const float*, float x, int64_t, const float* statistics) const override {
-    return wave_slope(wave_, omega_, x) * statistics[0];
+    return wave_.slope(x) * statistics[0];
   }
   double jacobian_mean(const float* statistics) const override { return statistics[1]; }
 
  private:
-  Wave wave_;
-  double omega_;
+  WaveMap<double> wave_;
 };
 
 class SinSoftmax final : public Periodic {
@@ -379,7 +342,9 @@ AttentionFamily family(const std::string& name, bool normed,
           .examples = {full, full + ":causal=1"}};
 }
 
-double omega_of(const AttentionSpec& spec, Wave wave) { return wave == Wave::kSinConst ? spec.real("omega") : 1.0; }
+WaveMap<double> wave_of(const AttentionSpec& spec, Wave wave) {
+  return {wave, wave == Wave::kSinConst ? spec.real("omega") : 1.0};
+}
 
 }  // namespace
 
@@ -389,11 +354,11 @@ std::vector<AttentionFamily> periodic_families() {
     for (const auto& [name, wave, idea] : kNames) {
       all.push_back(family(
           name, normed,
-          [wave = wave](const AttentionSpec& spec) { return std::make_unique<WaveRatio>(wave, omega_of(spec, wave)); },
+          [wave = wave](const AttentionSpec& spec) { return std::make_unique<WaveRatio>(wave_of(spec, wave)); },
           [wave = wave](const AttentionSpec& spec, const ref::Row& x) {
             ref::Row p(x.size());
             double z = 0.0;
-            for (size_t j = 0; j < x.size(); ++j) z += p[j] = wave_value(wave, omega_of(spec, wave), x[j]);
+            for (size_t j = 0; j < x.size(); ++j) z += p[j] = wave_of(spec, wave).value(x[j]);
             const double floor = 1e-3 * static_cast<double>(x.size());
             if (std::abs(z) < floor) z = z < 0.0 ? -floor : floor;
             for (double& value : p) value /= z;

@@ -10,6 +10,7 @@
 #include "lib/attention/form_choice.h"
 #include "lib/attention/polynomial_linear.h"
 #include "lib/attention/score_activation.h"
+#include "lib/attention/score_maps.h"
 #include "lib/util/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -161,15 +162,13 @@ class Polynomial final : public ScoreActivation {
 
   std::optional<double> jacobian_square(const ScoreTile& tile, int64_t i, const float*,
                                         const float* statistics) const override {
-    const double slope = static_cast<double>(gain(tile)) * options_.power() * statistics[0];
+    const PowerMap<double> map = {options_.power(), static_cast<double>(gain(tile)) * statistics[0]};
     double sum = 0.0;
     for (int64_t j = 0; j < tile.keys(i); ++j) {
-      const double square = static_cast<double>(tile.s.row(i)[j]) * tile.s.row(i)[j];
-      double term = 1.0;  // x^(2q - 2); std::pow takes longer than all else of a row together
-      for (int r = 1; r < options_.power(); ++r) term *= square;
-      sum += term;
+      const double slope = map(tile.s.row(i)[j]).slope;
+      sum += slope * slope;
     }
-    return slope * slope * sum;
+    return sum;
   }
 
  private:
@@ -242,10 +241,9 @@ std::vector<AttentionFamily> polynomial_families() {
              const AttentionSpec& spec = row.problem.spec;
              const int power = static_cast<int>(spec.integer("power"));
              const double c = PolynomialOptions(spec, row.problem.shape).divisor(std::ssize(x));
+             const PowerMap<double> map = {power, (spec.flag("gain") ? row.parameter(0) : 1.0) / c};
              ref::Row p(x.size());
-             for (size_t j = 0; j < x.size(); ++j) {
-               p[j] = (spec.flag("gain") ? row.parameter(0) : 1.0) * std::pow(x[j], power) / c;
-             }
+             for (size_t j = 0; j < x.size(); ++j) p[j] = map(x[j]).value;
              return p;
            }),
            .examples = {"polynomial:power=1,scale=sqrt,form=quadratic", "polynomial:power=1,scale=sqrt,form=linear",

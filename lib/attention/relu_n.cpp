@@ -6,6 +6,7 @@
 
 #include "lib/attention/families.h"
 #include "lib/attention/score_activation.h"
+#include "lib/attention/score_maps.h"
 #include "lib/util/check.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -81,9 +82,10 @@ class Relu final : public ScoreActivation {
   }
   std::optional<double> jacobian_square(const ScoreTile& tile, int64_t i, const float*,
                                         const float* statistics) const override {
+    const ReluMap<double> map = {square_, statistics[0]};
     double sum = 0.0;
     for (int64_t j = 0; j < tile.keys(i); ++j) {
-      const double x = tile.s.row(i)[j], slope = x <= 0.0 ? 0.0 : statistics[0] * (square_ ? 2.0 * x : 1.0);
+      const double slope = map(tile.s.row(i)[j]).slope;
       sum += slope * slope;
     }
     return sum;
@@ -94,11 +96,10 @@ class Relu final : public ScoreActivation {
   double exponent_;
 };
 
-ref::Row relu_weights(const ref::Row& x, double power, double exponent) {
+ref::Row relu_weights(const ref::Row& x, bool square, double exponent) {
+  const ReluMap<double> map = {square, std::pow(static_cast<double>(x.size()), -exponent)};
   ref::Row p(x.size());
-  for (size_t j = 0; j < x.size(); ++j) {
-    p[j] = std::pow(std::max(x[j], 0.0), power) / std::pow(static_cast<double>(x.size()), exponent);
-  }
+  for (size_t j = 0; j < x.size(); ++j) p[j] = map(x[j]).value;
   return p;
 }
 
@@ -195,7 +196,7 @@ std::vector<AttentionFamily> relu_n_families() {
                },
            .reference = ref::rows([](const ref::RowPlace& row, const ref::Row& x) {
              const AttentionSpec& spec = row.problem.spec;
-             return relu_weights(x, static_cast<double>(spec.integer("power")), spec.real("a"));
+             return relu_weights(x, spec.integer("power") == 2, spec.real("a"));
            }),
            .examples = {"relu-n", "relu-n:power=2,a=0.5", "relu-n:causal=1"}},
           {.name = "rela",
@@ -211,7 +212,7 @@ std::vector<AttentionFamily> relu_n_families() {
            .finish = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<OutputMap> {
              return std::make_unique<RmsGate>(shape, spec.flag("gate"));
            },
-           .reference = ref::rows([](const ref::RowPlace&, const ref::Row& x) { return relu_weights(x, 1.0, 0.0); }),
+           .reference = ref::rows([](const ref::RowPlace&, const ref::Row& x) { return relu_weights(x, false, 0.0); }),
            .finish_reference = rms_gate_reference,
            .examples = {"rela", "rela:gate=1", "rela:causal=1", "rela+xsa"}}};
 }

@@ -5,6 +5,7 @@
 
 #include "lib/attention/families.h"
 #include "lib/attention/score_activation.h"
+#include "lib/attention/score_maps.h"
 #include "lib/attention/tile_matmul.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -136,9 +137,10 @@ AttentionFamily family(const std::string& name, Form form, const std::string& id
             const double n = static_cast<double>(x.size());
             const bool learnable = row.problem.spec.flag("learnable");
             const double bias = form != Form::kBias ? 0.0 : learnable ? row.parameter(0) : -std::log(n);
-            const double divisor = form == Form::kN ? n : form == Form::kSqrtN ? std::sqrt(n) : 1.0;
+            const double factor = form == Form::kN ? 1.0 / n : form == Form::kSqrtN ? 1.0 / std::sqrt(n) : 1.0;
+            const SigmoidMap<double> map = {factor, bias};
             ref::Row p(x.size());
-            for (size_t j = 0; j < x.size(); ++j) p[j] = 1.0 / (1.0 + std::exp(-(x[j] + bias))) / divisor;
+            for (size_t j = 0; j < x.size(); ++j) p[j] = map(x[j]).value;
             return p;
           }),
           .examples = {name, name + ":causal=1"}};

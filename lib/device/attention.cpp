@@ -159,17 +159,19 @@ const std::vector<Family>& families() {
         {.name = "nystrom", .make = make_nystrom},
     };
     const std::pair<const char*, Wave> waves[] = {
-        {"sin-max", Wave::kSin},           {"sin-max-const", Wave::kSinConst},   {"cos-max", Wave::kCos},
-        {"sin2-max", Wave::kSin2},         {"sin2-max-shift", Wave::kSin2Shift}, {"siren-max", Wave::kSiren},
-        {"sin-softmax", Wave::kSinSoftmax}};
+        {"sin-max", Wave::kSin},   {"sin-max-const", Wave::kSinConst},   {"cos-max", Wave::kCos},
+        {"sin2-max", Wave::kSin2}, {"sin2-max-shift", Wave::kSin2Shift}, {"siren-max", Wave::kSiren}};
     for (const bool standardised : {false, true}) {
+      const std::string prefix = standardised ? "norm-" : "";
       for (const auto& [name, wave] : waves) {
-        list.push_back({(standardised ? "norm-" : "") + std::string(name),
-                        [wave = wave, standardised, real](const AttentionSpec& spec, auto&) {
+        list.push_back({prefix + name, [wave = wave, standardised, real](const AttentionSpec& spec, auto&) {
                           const float omega = wave == Wave::kSinConst ? real(spec, "omega") : 1.0f;
-                          return periodic_rows(wave, omega, standardised);
+                          return periodic_rows({wave, omega}, false, standardised);
                         }});
       }
+      list.push_back({prefix + "sin-softmax", [standardised](auto&, auto&) {
+                        return periodic_rows({Wave::kSin, 1.0f}, true, standardised);
+                      }});
     }
     return list;
   }();

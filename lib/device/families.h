@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "lib/attention/score_maps.h"
 #include "lib/device/score_panel.h"
 
 namespace lra::device {
@@ -33,8 +34,8 @@ std::unique_ptr<ScoreRows> adaptive_rows(bool in_training, bool full_gradient, b
 enum class AdjustedEnds { kPlain, kMinusMin, kZero, kFree };
 std::unique_ptr<ScoreRows> self_adjusted_rows(AdjustedEnds ends);
 
-enum class Wave { kSin, kSinConst, kCos, kSin2, kSin2Shift, kSiren, kSinSoftmax };
-std::unique_ptr<ScoreRows> periodic_rows(Wave wave, float omega, bool standardised);
+// softmax: of the wave, else the wave over its sum.
+std::unique_ptr<ScoreRows> periodic_rows(WaveMap<float> wave, bool softmax, bool standardised);
 
 // learnt: alpha = 1 + σ(parameter 0 (H)).
 std::unique_ptr<ScoreRows> entmax_rows(float alpha, bool learnt);

@@ -1,9 +1,10 @@
 #include <cmath>
 #include <vector>
 
+#include "lib/attention/score_maps.h"
 #include "lib/device/dropout.h"
 #include "lib/device/fused.h"
-#include "lib/device/score_maps.h"
+#include "lib/device/length_factor.h"
 #include "lib/device/tiles.h"
 
 namespace lra::device {
@@ -95,13 +96,13 @@ struct Polynomial {
   static constexpr bool kNormalised = false;
   int power;
   LengthFactor factor;
-  LRA_KERNEL PowerMap at(int64_t keys) const { return {power, length_factor(factor, keys)}; }
+  LRA_KERNEL PowerMap<float> at(int64_t keys) const { return {power, length_factor(factor, keys)}; }
 };
 struct Sigmoid {
   static constexpr bool kNormalised = false;
   bool length_bias;
   LengthFactor factor;
-  LRA_KERNEL SigmoidMap at(int64_t keys) const {
+  LRA_KERNEL SigmoidMap<float> at(int64_t keys) const {
     return {length_factor(factor, keys), length_bias ? -std::log(static_cast<float>(keys)) : 0.0f};
   }
 };
@@ -109,7 +110,7 @@ struct Relu {
   static constexpr bool kNormalised = false;
   bool square;
   LengthFactor factor;
-  LRA_KERNEL ReluMap at(int64_t keys) const { return {square, length_factor(factor, keys)}; }
+  LRA_KERNEL ReluMap<float> at(int64_t keys) const { return {square, length_factor(factor, keys)}; }
 };
 
 // Of every token and head: softmax's largest score and 1 / sum, and dO·O. Null for the others.
@@ -228,7 +229,7 @@ LRA_KERNEL void pull_back(const Team& team, const Shared& s, const Place& p, con
           weights.at(r, c) = to_bfloat16(factor * weight);
           d_scores.at(r, c) = to_bfloat16(weight * (g - numbers.along[at]));
         } else {
-          const ScoreValue value = map.at(s.causal ? query + 1 : p.tokens)(x);
+          const ScoreValue<float> value = map.at(s.causal ? query + 1 : p.tokens)(x);
           weights.at(r, c) = to_bfloat16(factor * value.value);
           d_scores.at(r, c) = to_bfloat16(value.slope * g);
         }

@@ -1,6 +1,7 @@
-// Families whose weights depend on one score each (score_maps.h). dx = f'(x) g.
+// Families whose weights depend on one score each (lib/attention/score_maps.h). dx = f'(x) g.
+#include "lib/attention/score_maps.h"
 #include "lib/device/families.h"
-#include "lib/device/score_maps.h"
+#include "lib/device/length_factor.h"
 #include "lib/device/score_rows.h"
 
 namespace lra::device {
@@ -13,7 +14,7 @@ LRA_KERNEL void map_row(const Team& team, const ScoreRow& row, const Map& map, f
 template <class Map>
 LRA_KERNEL void map_row_backward(const Team& team, const ScoreRow& row, const Map& map, float* s, float* g) {
   team.for_each(row.n, [=](int64_t j) {
-    const ScoreValue p = map(s[j]);
+    const ScoreValue<float> p = map(s[j]);
     s[j] = p.value, g[j] *= p.slope;
   });
 }
@@ -30,13 +31,13 @@ struct Polynomial {
     if (learnt) bound.gain = parameters[0];
     return bound;
   }
-  LRA_KERNEL PowerMap at(const ScoreRow& row) const {
+  LRA_KERNEL PowerMap<float> at(const ScoreRow& row) const {
     return {power, (gain == nullptr ? 1.0f : gain[row.head]) * length_factor(factor, row.n)};
   }
   LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const { map_row(team, row, at(row), s); }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float* numbers) const {
     if (gain != nullptr) {
-      const PowerMap plain = {power, length_factor(factor, row.n)};
+      const PowerMap<float> plain = {power, length_factor(factor, row.n)};
       const float sum = team.sum(row.n, [=](int64_t j) { return plain(s[j]).value * g[j]; });
       team.for_each(1, [=](int64_t) { numbers[0] = sum; });
     }
@@ -55,7 +56,7 @@ struct Sigmoid {
     if (form == SigmoidBias::kLearnt) bound.learnt = parameters[0];
     return bound;
   }
-  LRA_KERNEL SigmoidMap at(const ScoreRow& row) const {
+  LRA_KERNEL SigmoidMap<float> at(const ScoreRow& row) const {
     const float bias = learnt != nullptr              ? learnt[row.head]
                        : form == SigmoidBias::kLength ? -std::log(static_cast<float>(row.n))
                                                       : 0.0f;
@@ -76,7 +77,7 @@ struct Relu {
   LengthFactor factor;
 
   Relu bound(std::span<const float* const>) const { return *this; }
-  LRA_KERNEL ReluMap at(const ScoreRow& row) const { return {square, length_factor(factor, row.n)}; }
+  LRA_KERNEL ReluMap<float> at(const ScoreRow& row) const { return {square, length_factor(factor, row.n)}; }
   LRA_KERNEL void forward(const Team& team, const ScoreRow& row, float* s) const { map_row(team, row, at(row), s); }
   LRA_KERNEL void backward(const Team& team, const ScoreRow& row, float* s, float* g, float*) const {
     map_row_backward(team, row, at(row), s, g);

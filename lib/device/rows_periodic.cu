@@ -7,75 +7,38 @@
 namespace lra::device {
 namespace {
 
-constexpr float kSirenFloor = 1e-3f;
-
-// a(y) and its slope; of sin-softmax that of the sine.
-struct Form {
-  Wave wave;
-  float omega;
-
-  LRA_KERNEL float value(float y) const {
-    switch (wave) {
-      case Wave::kSin: return std::sin(y);
-      case Wave::kSinConst: return 1.0f + std::sin(omega * y);
-      case Wave::kCos: return std::cos(y);
-      case Wave::kSin2: return std::sin(y) * std::sin(y);
-      case Wave::kSin2Shift: return 0.5f + 0.5f * std::sin(2.0f * y);
-      case Wave::kSiren: {
-        const float sine = std::sin(y), less = 1.0f - sine;
-        return (1.0f + sine) / (2.0f * (less < kSirenFloor ? kSirenFloor : less));
-      }
-      default: return std::sin(y);
-    }
-  }
-  LRA_KERNEL float slope(float y) const {
-    switch (wave) {
-      case Wave::kSinConst: return omega * std::cos(omega * y);
-      case Wave::kCos: return -std::sin(y);
-      case Wave::kSin2: return std::sin(2.0f * y);
-      case Wave::kSin2Shift: return std::cos(2.0f * y);
-      case Wave::kSiren: {
-        const float less = 1.0f - std::sin(y);
-        return std::cos(y) / (less < kSirenFloor ? 2.0f * kSirenFloor : less * less);
-      }
-      default: return std::cos(y);
-    }
-  }
-};
-
 struct Periodic {
   static constexpr int kNumbers = 0;
-  Form form;
-  bool standardised;
+  WaveMap<float> wave;  // of sin-softmax the sine
+  bool softmax, standardised;
 
   // A row's numbers: y = (x - mean) r; weights a(y) / z, or exp(sin y - max) / z.
   struct Row {
-    Form f;
+    WaveMap<float> f;
+    bool softmax;
     float mean, r, max, z;
     float t;  // Σ p g, 0 where z was held
 
     LRA_KERNEL float y(float x) const { return (x - mean) * r; }
-    LRA_KERNEL float weight(float x) const {
-      return (f.wave == Wave::kSinSoftmax ? std::exp(f.value(y(x)) - max) : f.value(y(x))) / z;
-    }
+    LRA_KERNEL float weight(float x) const { return (softmax ? std::exp(f.value(y(x)) - max) : f.value(y(x))) / z; }
     // dL/dy.
     LRA_KERNEL float pull(float x, float g) const {
       const float slope = f.slope(y(x));
-      return (f.wave == Wave::kSinSoftmax ? weight(x) * slope : slope / z) * (g - t);
+      return (softmax ? weight(x) * slope : slope / z) * (g - t);
     }
   };
 
   Periodic bound(std::span<const float* const>) const { return *this; }
   LRA_KERNEL Row at(const Team& team, const ScoreRow& row, const float* s) const {
     const float n = static_cast<float>(row.n);
-    Row a{form, 0.0f, 1.0f, 0.0f, 1.0f, 0.0f};
+    Row a{wave, softmax, 0.0f, 1.0f, 0.0f, 1.0f, 0.0f};
     if (standardised) {
       const float mean = team.sum(row.n, [=](int64_t j) { return s[j]; }) / n;
       const float squares = team.sum(row.n, [=](int64_t j) { return (s[j] - mean) * (s[j] - mean); });
       a.mean = mean, a.r = 1.0f / std::sqrt(squares / (n > 1.0f ? n - 1.0f : 1.0f) + 1e-5f);
     }
     const Row y = a;
-    if (form.wave == Wave::kSinSoftmax) {
+    if (softmax) {
       const SoftmaxRow p = SoftmaxRow::of(team, row.n, [=](int64_t j) { return y.f.value(y.y(s[j])); });
       a.max = p.max, a.z = p.sum;
     } else {
@@ -92,7 +55,7 @@ struct Periodic {
     Row a = at(team, row, s);
     const Row plain = a;
     const float least = 1e-3f * static_cast<float>(row.n);
-    if (form.wave == Wave::kSinSoftmax || std::abs(a.z) > least) {
+    if (softmax || std::abs(a.z) > least) {
       a.t = team.sum(row.n, [=](int64_t j) { return plain.weight(s[j]) * g[j]; });
     }
     const Row b = a;
@@ -112,8 +75,8 @@ struct Periodic {
 
 }  // namespace
 
-std::unique_ptr<ScoreRows> periodic_rows(Wave wave, float omega, bool standardised) {
-  return mapped_rows(Periodic{{wave, omega}, standardised});
+std::unique_ptr<ScoreRows> periodic_rows(WaveMap<float> wave, bool softmax, bool standardised) {
+  return mapped_rows(Periodic{wave, softmax, standardised});
 }
 
 }  // namespace lra::device

@@ -17,14 +17,13 @@
 #include <limits>
 
 #include "lib/device/device.h"
+#include "lib/util/host_device.h"
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define LRA_KERNEL __device__
-#define LRA_BOTH __host__ __device__
 #else
 #define LRA_KERNEL
-#define LRA_BOTH
 #endif
 
 namespace lra::device {
