@@ -75,10 +75,10 @@ struct Deviations {
 
 class CentredLinearKernel final : public AttentionKernel {
  public:
-  CentredLinearKernel(CentredLinear family, std::unique_ptr<AttentionKernel> quadratic)
-      : AttentionKernel(quadratic->shape(), quadratic->spec()), family_(family), quadratic_(std::move(quadratic)) {}
+  CentredLinearKernel(CentredLinear family, const AttentionKernel& quadratic)
+      : AttentionKernel(quadratic.shape(), quadratic.spec()), family_(family), parameters_(quadratic.parameters()) {}
 
-  const std::vector<KernelParameter>& parameters() const override { return quadratic_->parameters(); }
+  const std::vector<KernelParameter>& parameters() const override { return parameters_; }
   int64_t saved_floats(int64_t, float) const override { return 0; }
 
   void forward(const AttentionInput& in, Matrix out, float*, Arena& arena) const override {
@@ -96,7 +96,6 @@ class CentredLinearKernel final : public AttentionKernel {
   void backward(const AttentionInput& in, ConstMatrix, const float*, const AttentionGradients& gradients,
                 Arena& arena) const override {
     if (in.q.rows == 0) return;
-    if (gradients.score_gradient_squares != nullptr) add_score_gradients(*quadratic_, in, gradients, arena);
     run_parts(in.fork, shape().heads, arena, [&](int64_t part, Arena& scratch) {
       const int index = static_cast<int>(part);
       const Head head(in, shape().head_dim, index, scratch);
@@ -138,11 +137,8 @@ class CentredLinearKernel final : public AttentionKernel {
   }
   std::string form(bool, float) const override { return "linear"; }
   bool dropout_applies() const override { return false; }
-  bool has_weights() const override { return true; }
-  void visit_weights(const AttentionInput& in, Arena& arena,
-                     const std::function<void(const WeightRow&)>& visit) const override {
-    quadratic_->visit_weights(in, arena, visit);
-  }
+  bool has_weights() const override { return false; }
+  void visit_weights(const AttentionInput&, Arena&, const std::function<void(const WeightRow&)>&) const override {}
 
  private:
   bool nap() const { return family_ == CentredLinear::kNap; }
@@ -177,7 +173,7 @@ class CentredLinearKernel final : public AttentionKernel {
   }
 
   CentredLinear family_;
-  std::unique_ptr<AttentionKernel> quadratic_;
+  std::vector<KernelParameter> parameters_;
 };
 
 }  // namespace
@@ -190,20 +186,19 @@ AttentionOption centred_form_option() {
           "linear: in linear time, no dropout; auto: where exact and cheaper"};
 }
 
-void refuse_causal_linear(const AttentionSpec& spec) {
-  if (spec.get("form") == "linear" && spec.flag("causal")) {
-    throw UsageError("attention {}: form=linear is not causal; use form=auto", spec.name);
-  }
-}
-
 std::unique_ptr<AttentionKernel> choose_centred_form(CentredLinear family, const QuadraticMaker& make_quadratic) {
   std::unique_ptr<AttentionKernel> quadratic = make_quadratic();
   const std::string& form = quadratic->spec().get("form");
-  if (form == "quadratic" || quadratic->spec().flag("causal")) return quadratic;
-  auto linear = std::make_unique<CentredLinearKernel>(family, make_quadratic());
+  if (form == "quadratic") return quadratic;
+  std::unique_ptr<AttentionKernel> linear;
+  if (quadratic->spec().flag("causal")) {
+    linear = make_centred_causal(family, *quadratic);
+  } else {
+    linear = std::make_unique<CentredLinearKernel>(family, *quadratic);
+  }
+  linear = with_weights_of(make_quadratic(), std::move(linear));
   if (form == "linear") return linear;
-  const int64_t above = 2 * quadratic->shape().head_dim;
-  return choose_form(std::move(quadratic), std::move(linear), above);
+  return choose_form(std::move(quadratic), std::move(linear));
 }
 
 }  // namespace lra

@@ -8,13 +8,13 @@
 
 namespace lra {
 
-// linear for sequences longer than `above` tokens. Both have the same parameters.
+// linear for sequences of so many tokens that it takes fewer operations, without gradients. Both have the same
+// parameters.
 std::unique_ptr<AttentionKernel> choose_form(std::unique_ptr<AttentionKernel> quadratic,
-                                             std::unique_ptr<AttentionKernel> linear, int64_t above);
+                                             std::unique_ptr<AttentionKernel> linear);
 
-// Score gradients of a linear form, which has no scores: the quadratic one runs once more beside it, and all but its
-// squares is dropped.
-void add_score_gradients(const AttentionKernel& quadratic, const AttentionInput& in,
-                         const AttentionGradients& gradients, Arena& arena);
+// linear, with norms and maps of quadratic, which has the same parameters.
+std::unique_ptr<AttentionKernel> with_weights_of(std::unique_ptr<AttentionKernel> quadratic,
+                                                 std::unique_ptr<AttentionKernel> linear);
 
 }  // namespace lra

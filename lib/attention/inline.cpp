@@ -177,11 +177,12 @@ AttentionFamily inline_family() {
           .linear = "exact",
           .causal = true,
           .plain_scores = identity,
-          .validate = refuse_causal_linear,
           .make = make_inline,
           .reference = inline_reference,
           .examples = {"inline", "inline:form=linear", "inline:form=quadratic", "inline:features=exp,form=linear",
-                       "inline:features=relu", "inline:features=leaky-relu", "inline:causal=1"}};
+                       "inline:features=relu", "inline:features=leaky-relu", "inline:causal=1",
+                       "inline:form=linear,causal=1", "inline:form=quadratic,causal=1",
+                       "inline:features=exp,form=linear,causal=1"}};
 }
 
 }  // namespace

@@ -208,6 +208,7 @@ std::vector<AttentionFamily> linformer_families() {
            .linear = "own kernel",
            .ours = "columns of E are places of the model's padded length",
            .jacobian = false,
+           .indexes_places = true,
            .validate = validate,
            .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
              return std::make_unique<Linformer>(spec, shape);

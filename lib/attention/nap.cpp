@@ -121,7 +121,6 @@ std::vector<AttentionFamily> nap_families() {
            .linear = "exact",
            .ours = "the source's other changes of the block are not made",
            .causal = true,
-           .validate = refuse_causal_linear,
            .make =
                [](const AttentionSpec& spec, const AttentionShape& shape) {
                  std::vector<KernelParameter> parameters = {{"gain", {shape.heads}, start_constant(1.0)},
@@ -144,7 +143,8 @@ std::vector<AttentionFamily> nap_families() {
              return p;
            }),
            .finish_reference = norm_gelu_reference,
-           .examples = {"nap", "nap:form=linear", "nap:form=quadratic", "nap:causal=1", "nap+xsa"}}};
+           .examples = {"nap", "nap:form=linear", "nap:form=quadratic", "nap:causal=1", "nap:form=linear,causal=1",
+                        "nap:form=quadratic,causal=1", "nap+xsa"}}};
 }
 
 }  // namespace lra

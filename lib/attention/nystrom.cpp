@@ -343,6 +343,7 @@ std::vector<AttentionFamily> nystrom_families() {
            .ours = "largest column sum of a head, the source's of the batch; segments of the model's padded length",
            .jacobian = false,
            .convolves = [](const AttentionSpec& spec) { return spec.integer("conv") > 0; },
+           .indexes_places = true,
            .validate = validate,
            .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
              const int64_t landmarks = spec.integer("landmarks");

@@ -188,11 +188,8 @@ namespace {
 void validate(const AttentionSpec& spec) {
   const int64_t power = spec.integer("power");
   if (power < 1 || power > 8) throw UsageError("attention polynomial: power={} must be 1 to 8", spec.get("power"));
-  if (spec.get("form") == "linear" && power > PolynomialLinearKernel::kLargestPower) {
+  if (spec.get("form") == "linear" && power > kLargestLinearPower) {
     throw UsageError("attention polynomial: form=linear has power=1 and power=2, not power={}; use form=auto", power);
-  }
-  if (spec.get("form") == "linear" && spec.flag("causal")) {
-    throw UsageError("attention polynomial: form=linear is not causal; use form=auto");
   }
   const std::string& scale = spec.get("scale");
   if (scale == "sqrt" || scale == "n" || scale == "moment") return;
@@ -227,15 +224,12 @@ std::vector<AttentionFamily> polynomial_families() {
            .validate = validate,
            .make = [](const AttentionSpec& spec, const AttentionShape& shape) -> std::unique_ptr<AttentionKernel> {
              const std::string& form = spec.get("form");
-             if (form == "linear") return std::make_unique<PolynomialLinearKernel>(shape, spec);
-             if (form == "quadratic" || spec.integer("power") > PolynomialLinearKernel::kLargestPower ||
-                 spec.flag("causal")) {
+             if (form == "quadratic" || spec.integer("power") > kLargestLinearPower) {
                return polynomial_quadratic(spec, shape);
              }
-             // Forward 4 N F D operations against 4 N² D.
-             auto linear = std::make_unique<PolynomialLinearKernel>(shape, spec);
-             const int64_t above = linear->features();
-             return choose_form(polynomial_quadratic(spec, shape), std::move(linear), above);
+             std::unique_ptr<AttentionKernel> linear = polynomial_linear(spec, shape);
+             if (form == "linear") return linear;
+             return choose_form(polynomial_quadratic(spec, shape), std::move(linear));
            },
            .reference = ref::rows([](const ref::RowPlace& row, const ref::Row& x) {
              const AttentionSpec& spec = row.problem.spec;
@@ -252,7 +246,9 @@ std::vector<AttentionFamily> polynomial_families() {
                         "polynomial:power=2,scale=moment,length=max,form=linear", "polynomial",
                         "polynomial:power=4,scale=moment", "polynomial:power=5,scale=sqrt,length=max",
                         "polynomial:power=6,scale=moment,gain=1", "polynomial:power=7,scale=n",
-                        "polynomial:power=8,scale=1000", "polynomial:scale=sqrt,gain=1,causal=1", "polynomial+xsa"}}};
+                        "polynomial:power=8,scale=1000", "polynomial:scale=sqrt,gain=1,causal=1",
+                        "polynomial:power=1,scale=sqrt,form=linear,causal=1",
+                        "polynomial:power=2,scale=n,gain=1,form=linear,causal=1", "polynomial+xsa"}}};
 }
 
 }  // namespace lra

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/attention/feature_map.h"
 #include "lib/attention/form_choice.h"
 #include "lib/attention/row_kernels.h"
 #include "lib/attention/square_features.h"
@@ -210,13 +211,35 @@ Head head_of(const AttentionInput& in, const PolynomialOptions& options, int64_t
           map};
 }
 
-}  // namespace
+class PolynomialLinearKernel final : public AttentionKernel {
+ public:
+  PolynomialLinearKernel(const AttentionSpec& spec, const AttentionShape& shape)
+      : AttentionKernel(shape, spec),
+        options_(spec, shape),
+        parameters_(polynomial_parameters(spec, shape)),
+        features_(options_.power() == 1 ? shape.head_dim : square_feature_count(shape.head_dim)) {}
 
-PolynomialLinearKernel::PolynomialLinearKernel(AttentionShape shape, AttentionSpec spec)
-    : AttentionKernel(shape, std::move(spec)),
-      options_(this->spec(), shape),
-      parameters_(polynomial_parameters(this->spec(), shape)),
-      features_(options_.power() == 1 ? shape.head_dim : square_feature_count(shape.head_dim)) {}
+  const std::vector<KernelParameter>& parameters() const override { return parameters_; }
+  // M of each head without its gain, whatever N is.
+  int64_t saved_floats(int64_t tokens, float dropout) const override;
+  void forward(const AttentionInput& in, Matrix out, float* saved, Arena& arena) const override;
+  void backward(const AttentionInput& in, ConstMatrix out, const float* saved, const AttentionGradients& gradients,
+                Arena& arena) const override;
+  // 4 N F D a head forward, 8 N F D backward.
+  double flops(int64_t tokens, bool training, float) const override {
+    return (training ? 12.0 : 4.0) * static_cast<double>(tokens) * static_cast<double>(features_) * shape().head_dim *
+           shape().heads;
+  }
+  std::string form(bool, float) const override { return "linear"; }
+  bool dropout_applies() const override { return false; }
+  bool has_weights() const override { return false; }
+  void visit_weights(const AttentionInput&, Arena&, const std::function<void(const WeightRow&)>&) const override {}
+
+ private:
+  PolynomialOptions options_;
+  std::vector<KernelParameter> parameters_;
+  int64_t features_;
+};
 
 int64_t PolynomialLinearKernel::saved_floats(int64_t, float) const {
   return shape().heads * features_ * padded_width(shape().head_dim);
@@ -242,9 +265,6 @@ void PolynomialLinearKernel::forward(const AttentionInput& in, Matrix out, float
 void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, const float* saved,
                                       const AttentionGradients& gradients, Arena& arena) const {
   if (in.q.rows == 0) return;
-  if (gradients.score_gradient_squares != nullptr) {
-    add_score_gradients(*polynomial_quadratic(spec(), shape()), in, gradients, arena);
-  }
   const int64_t d = shape().head_dim, width = padded_width(d);
   run_parts(in.fork, shape().heads, arena, [&](int64_t part, Arena& scratch) {
     const int index = static_cast<int>(part);
@@ -262,14 +282,86 @@ void PolynomialLinearKernel::backward(const AttentionInput& in, ConstMatrix, con
   });
 }
 
-void PolynomialLinearKernel::visit_weights(const AttentionInput& in, Arena& arena,
-                                           const std::function<void(const WeightRow&)>& visit) const {
-  polynomial_quadratic(spec(), shape())->visit_weights(in, arena, visit);
-}
+// phi of keys, and of queries times gain w / D^(q/2); the divisor c is the denominator.
+class PowerFeatures final : public FeatureMap {
+ public:
+  PowerFeatures(const AttentionSpec& spec, const AttentionShape& shape)
+      : options_(spec, shape),
+        parameters_(polynomial_parameters(spec, shape)),
+        d_(shape.head_dim),
+        factor_(std::pow(static_cast<float>(d_), -0.5f * static_cast<float>(options_.power()))) {}
 
-double PolynomialLinearKernel::flops(int64_t tokens, bool training, float) const {
-  return (training ? 12.0 : 4.0) * static_cast<double>(tokens) * static_cast<double>(features_) * shape().head_dim *
-         shape().heads;
+  std::vector<KernelParameter> parameters() const override { return parameters_; }
+  int64_t features() const override { return square() ? square_feature_count(d_) : d_; }
+  void forward(const FeatureRows& rows, Matrix phi, Arena&) const override {
+    const float factor = rows.keys ? 1.0f : factor_ * options_.gain(rows.in.parameters, rows.head);
+    const float twice = rows.keys ? factor : 2.0f * factor;  // w beside the diagonal
+    for (int64_t t = 0; t < phi.rows; ++t) {
+      const float* x = rows.x.row(t);
+      float* to = phi.row(t);
+      for (int64_t i = 0; i < d_; ++i) {
+        if (!square()) {
+          to[i] = factor * x[i];
+          continue;
+        }
+        *to++ = factor * x[i] * x[i];
+        for (int64_t j = i + 1; j < d_; ++j) *to++ = twice * x[i] * x[j];
+      }
+    }
+  }
+  void backward(const FeatureRows& rows, ConstMatrix, Matrix d_phi, Matrix dx, std::span<float* const> d_parameters,
+                Arena&) const override {
+    const float gain = rows.keys ? 1.0f : options_.gain(rows.in.parameters, rows.head);
+    const float factor = rows.keys ? 1.0f : factor_, twice = rows.keys ? 1.0f : 2.0f * factor;
+    double d_gain = 0.0;
+    for (int64_t t = 0; t < d_phi.rows; ++t) {
+      const float *x = rows.x.row(t), *g = d_phi.row(t);
+      float* to = dx.row(t);
+      std::fill_n(to, d_, 0.0f);
+      for (int64_t i = 0; i < d_; ++i) {
+        if (!square()) {
+          to[i] = factor * g[i];
+          continue;
+        }
+        to[i] += 2.0f * factor * x[i] * *g++;
+        for (int64_t j = i + 1; j < d_; ++j, ++g) {
+          to[i] += twice * x[j] * *g;
+          to[j] += twice * x[i] * *g;
+        }
+      }
+      for (int64_t i = 0; i < d_; ++i) {
+        d_gain += x[i] * to[i];
+        to[i] *= gain;
+      }
+    }
+    // Features are of one degree: Σ x dphi/dx is that many times them (Euler).
+    if (!rows.keys && options_.learnt_gain() && d_parameters[0] != nullptr) {
+      d_parameters[0][rows.head] += static_cast<float>(d_gain / options_.power());
+    }
+  }
+  Denominator denominator(float, int64_t keys) const override {
+    return {static_cast<float>(options_.divisor(keys)), 0.0f};
+  }
+
+ private:
+  bool square() const { return options_.power() == 2; }
+
+  PolynomialOptions options_;
+  std::vector<KernelParameter> parameters_;
+  int64_t d_;
+  float factor_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionKernel> polynomial_linear(const AttentionSpec& spec, const AttentionShape& shape) {
+  std::unique_ptr<AttentionKernel> linear;
+  if (spec.flag("causal")) {
+    linear = make_feature_map(spec, shape, std::make_unique<PowerFeatures>(spec, shape));
+  } else {
+    linear = std::make_unique<PolynomialLinearKernel>(spec, shape);
+  }
+  return with_weights_of(polynomial_quadratic(spec, shape), std::move(linear));
 }
 
 }  // namespace lra

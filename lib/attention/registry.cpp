@@ -144,8 +144,10 @@ AttentionSpec parse_attention(const std::string& text) {
   return spec;
 }
 
+const AttentionFamily& attention_family(const AttentionSpec& spec) { return find_family(spec.name); }
+
 std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const AttentionShape& shape) {
-  const AttentionFamily& family = find_family(spec.name);
+  const AttentionFamily& family = attention_family(spec);
   std::unique_ptr<AttentionKernel> kernel = family.make(spec, shape);
   if (spec.xsa) kernel = map_output(std::move(kernel), exclude_self(shape));
   if (family.finish) kernel = map_output(std::move(kernel), family.finish(spec, shape));
@@ -153,7 +155,7 @@ std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const
 }
 
 ref::Reference attention_reference(const AttentionSpec& spec) {
-  const AttentionFamily& family = find_family(spec.name);
+  const AttentionFamily& family = attention_family(spec);
   return [&family, xsa = spec.xsa](const ref::AttentionProblem& problem) {
     ref::Row out = family.reference(problem);
     if (xsa) ref::exclude_self(problem, out);

@@ -29,6 +29,8 @@ struct AttentionFamily {
   std::function<bool(const AttentionSpec&)> plain_scores = [](const AttentionSpec&) { return true; };
   // Whether a convolution of V is added to P V.
   std::function<bool(const AttentionSpec&)> convolves = [](const AttentionSpec&) { return false; };
+  // Whether places of tokens index tensors of the padded length: none may lie behind it.
+  bool indexes_places = false;
   // Refuses values that do not fit (UsageError naming option and right form).
   std::function<void(const AttentionSpec&)> validate = [](const AttentionSpec&) {};
   std::function<std::unique_ptr<AttentionKernel>(const AttentionSpec&, const AttentionShape&)> make = nullptr;
@@ -47,6 +49,7 @@ const std::vector<AttentionFamily>& attention_families();
 
 // UsageError on an unknown name, key or value.
 AttentionSpec parse_attention(const std::string& text);
+const AttentionFamily& attention_family(const AttentionSpec& spec);
 std::unique_ptr<AttentionKernel> make_attention(const AttentionSpec& spec, const AttentionShape& shape);
 // The reference of the spec, +xsa included.
 ref::Reference attention_reference(const AttentionSpec& spec);

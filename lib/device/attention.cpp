@@ -54,11 +54,17 @@ std::unique_ptr<ScoreRows> polynomial(const AttentionSpec& spec, const Attention
 
 // form=linear; the CPU's kernel has refused other powers.
 std::unique_ptr<Attention> linear_form(const AttentionSpec& spec, const AttentionShape& shape) {
-  if (spec.name == "nap") return nap_linear(shape);
-  if (spec.name.starts_with("inline")) return inline_linear(shape);
+  const bool causal = spec.flag("causal");
+  if (spec.name != "polynomial") {
+    if (causal) {
+      throw UsageError("attention {}: form=linear has no causal kernel on CUDA; want form=auto or form=quadratic",
+                       spec.name);
+    }
+    return spec.name == "nap" ? nap_linear(shape) : inline_linear(shape);
+  }
   const int power = static_cast<int>(spec.integer("power"));
   return make_feature_map(shape, power_features(shape, power, polynomial_factor(spec, shape), spec.flag("gain")),
-                          false);
+                          causal);
 }
 
 Denominator length_denominator(const AttentionSpec& spec, const AttentionShape& shape) {

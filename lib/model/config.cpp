@@ -151,7 +151,13 @@ void ModelConfig::validate() const {
   if (!(norm_epsilon > 0.0f && std::isfinite(norm_epsilon))) {
     throw UsageError("norm_epsilon is {}, must be above 0", norm_epsilon);
   }
-  parse_attention(attention);
+  const AttentionSpec spec = parse_attention(attention);
+  if (pooling == "cls-vector" && attention_family(spec).indexes_places && padded_length <= max_length) {
+    throw UsageError(
+        "padded_length is {}, must be at least {} with attention {}: max_length and one for the vector of "
+        "pooling cls-vector",
+        padded_length, max_length + 1, spec.name);
+  }
 }
 
 Json ModelConfig::to_json() const {

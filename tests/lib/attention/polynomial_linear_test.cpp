@@ -1,5 +1,5 @@
-// The linear forms of polynomial attention: their features, that they are the quadratic form, and when form=auto takes
-// them. attention_test.cpp has them against the reference in double.
+// The linear forms: polynomial's features, that they are the quadratic form, and when form=auto takes them.
+// attention_test.cpp has them against the reference in double.
 #include "lib/attention/polynomial_linear.h"
 
 #include "lib/attention/square_features.h"
@@ -84,12 +84,13 @@ TEST(SquareFeatures, Backward) {
   }
 }
 
-TEST(PolynomialLinear, GivesWhatTheQuadraticFormGives) {
-  for (const char* options : {"power=1,scale=sqrt", "power=1,scale=moment,length=max,gain=1", "power=2,scale=n",
-                              "power=2,scale=100,gain=1"}) {
+TEST(LinearForm, GivesWhatTheQuadraticFormGives) {
+  for (const std::string spec :
+       {"polynomial:power=1,scale=sqrt", "polynomial:power=1,scale=moment,length=max,gain=1",
+        "polynomial:power=2,scale=n", "polynomial:power=2,scale=100,gain=1", "polynomial:power=1,scale=sqrt,causal=1",
+        "polynomial:power=2,scale=n,gain=1,causal=1", "inline:features=identity", "inline:causal=1"}) {
     for (const int64_t n : {1, 95, 96, 97, 700}) {
       for (const int d : {16, 24}) {
-        const std::string spec = std::string("polynomial:") + options;
         const Problem quadratic(spec + ",form=quadratic", n, 2, d, 0.0f), linear(spec + ",form=linear", n, 2, d, 0.0f);
         const Result wanted = run(quadratic), got = run(linear);
         const auto compare = [&](const std::vector<float>& a, const std::vector<float>& b, const char* what) {

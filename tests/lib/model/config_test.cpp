@@ -74,6 +74,14 @@ TEST(ModelConfig, RefusesWrongFields) {
             "padded_length is 39, must be at least 40: max_length");
   EXPECT_EQ(message([](ModelConfig& c) { c.padded_length = 40, c.pooling = "cls"; }),
             "padded_length is 40, must be at least 41: max_length and one for the CLS token");
+  for (const std::string name : {"nystrom", "linformer"}) {
+    const std::string spec = name == "nystrom" ? "nystrom:landmarks=4" : name;
+    EXPECT_EQ(message([&](ModelConfig& c) { c.padded_length = 40, c.pooling = "cls-vector", c.attention = spec; }),
+              "padded_length is 40, must be at least 41 with attention " + name +
+                  ": max_length and one for the vector of pooling cls-vector");
+    EXPECT_EQ(message([&](ModelConfig& c) { c.padded_length = 44, c.pooling = "cls-vector", c.attention = spec; }),
+              "nothing thrown");
+  }
   EXPECT_EQ(message([](ModelConfig& c) { c.positions = "sinusoidal", c.dim = 15; }),
             "dim is 15, must be even for sinusoidal positions");
   EXPECT_EQ(message([](ModelConfig& c) { c.norm_epsilon = 0.0f; }), "norm_epsilon is 0, must be above 0");
