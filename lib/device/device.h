@@ -53,9 +53,10 @@ class Device {
   void multiply(std::span<const Product> products);
   void multiply(const Product& product) { multiply(std::span(&product, 1)); }
 
-  // For kernels: where they are queued, asked for by the thread that does, and that one was.
+  // For kernels: where they are queued, asked for by the thread that does, and that one was, with so many bytes of fast
+  // memory a team (tiles.h).
   void* queue() const;
-  void launched();
+  void launched(int64_t fast_memory = 0);
 
  private:
   struct State;

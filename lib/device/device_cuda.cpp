@@ -95,7 +95,11 @@ Device::Device(ProductMode mode, int number) {
   state_->name = properties.name;
 }
 
-Device::~Device() = default;
+// Any thread may be the last.
+Device::~Device() {
+  cudaSetDevice(state_->number);
+  state_.reset();
+}
 
 namespace {
 // Each thread has a current device of its own.
@@ -119,9 +123,13 @@ void* Device::allocate(int64_t bytes) {
   return memory;
 }
 
-void Device::release(void* memory) noexcept { cudaFree(memory); }
+void Device::release(void* memory) noexcept {
+  cudaSetDevice(state_->number);
+  cudaFree(memory);
+}
 
 void Device::upload(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
   choose(state_->number);
   check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, state_->main.stream),
              "a copy to the device");
@@ -131,8 +139,9 @@ void Device::upload(void* to, const void* from, int64_t bytes) {
 
 void Device::download(void* to, const void* from, int64_t bytes) {
   choose(state_->number);
-  check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, state_->main.stream),
-             "a copy from the device");
+  if (bytes > 0)
+    check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, state_->main.stream),
+               "a copy from the device");
   check_cuda(cudaStreamSynchronize(state_->main.stream), "a copy from the device");
 }
 
@@ -167,6 +176,15 @@ void* Device::queue() const {
   choose(state_->number);
   return state_->main.stream;
 }
-void Device::launched() { check_cuda(cudaGetLastError(), "the start of a kernel"); }
+void Device::launched(int64_t fast_memory) {
+  const cudaError_t error = cudaGetLastError();
+  if (error == cudaErrorInvalidValue && fast_memory > 0) {
+    throw InputError(
+        "--precision bfloat16: {} has less than the {} KiB of memory a multiprocessor that this takes; "
+        "want float32 or tf32",
+        state_->name, (fast_memory + 1023) / 1024);
+  }
+  check_cuda(error, "the start of a kernel");
+}
 
 }  // namespace lra::device

@@ -77,6 +77,6 @@ void Device::multiply(std::span<const Product> products) {
 }
 
 void* Device::queue() const { return nullptr; }
-void Device::launched() {}
+void Device::launched(int64_t) {}
 
 }  // namespace lra::device

@@ -36,10 +36,11 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// A bump allocator over blocks that are kept for the next use.
+// A bump allocator over blocks that are kept for the next use. With LRA_EXACT_SCRATCH=1 in the environment every piece
+// is memory of its own, given back when its scope ends, so that sanitizers see what goes over its edge.
 class Scratch {
  public:
-  explicit Scratch(Device& device) : device_(device) {}
+  explicit Scratch(Device& device);
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
@@ -59,7 +60,7 @@ class Scratch {
   class Scope {
    public:
     explicit Scope(Scratch& scratch) : scratch_(scratch), block_(scratch.block_), used_(scratch.used_) {}
-    ~Scope() { scratch_.block_ = block_, scratch_.used_ = used_; }
+    ~Scope() { scratch_.give_back(block_, used_); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
@@ -71,8 +72,10 @@ class Scratch {
 
  private:
   std::byte* take_bytes(int64_t bytes);
+  void give_back(size_t block, int64_t used);
 
   Device& device_;
+  bool exact_;
   std::vector<Buffer<std::byte>> blocks_;
   size_t block_ = 0;  // in use, with those before it
   int64_t used_ = 0;  // bytes of it

@@ -7,14 +7,17 @@
 //
 // On a device a team is a thread block, and each call a phase: its elements are shared out, and nobody goes on before
 // all are done. On the host it is one thread that does the elements one after another, from the last to the first, and
-// so the blocks, so that code which relies on an order fails. Sums are made in the order of the device's tree.
-// What is captured is captured by value: threads have variables of their own, and tell each other by memory alone.
-// Only sources that hold kernels (.cu) include this.
+// so the blocks; from the first to the last where the environment has LRA_EMULATED_ORDER=forward. Code that relies on
+// an order fails in one of the two. Sums are made in the order of the device's tree. What is captured is captured by
+// value: threads have variables of their own, and tell each other by memory alone. Only sources that hold kernels (.cu)
+// include this.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "lib/device/device.h"
 #include "lib/util/host_device.h"
@@ -45,6 +48,18 @@ struct Larger {
     return a < b ? b : a;
   }
 };
+
+#ifndef __CUDACC__
+// body(i) for i < n.
+template <class Body>
+void in_emulated_order(int64_t n, const Body& body) {
+  static const bool forward = [] {
+    const char* order = std::getenv("LRA_EMULATED_ORDER");
+    return order != nullptr && std::string_view(order) == "forward";
+  }();
+  for (int64_t i = 0; i < n; ++i) body(forward ? i : n - 1 - i);
+}
+#endif
 
 class Team {
  public:
@@ -91,7 +106,7 @@ class Team {
 
   template <class Body>
   void for_each(int64_t n, Body body) const {
-    for (int64_t i = n - 1; i >= 0; --i) body(i);
+    in_emulated_order(n, body);
   }
 
  private:
@@ -145,10 +160,10 @@ void launch(Device& device, int64_t blocks, int threads, const Kernel& kernel) {
 #ifdef __CUDACC__
   run_kernel<<<static_cast<unsigned>(blocks), threads, 0, static_cast<cudaStream_t>(device.queue())>>>(kernel);
 #else
-  for (int64_t block = blocks - 1; block >= 0; --block) {
+  in_emulated_order(blocks, [&](int64_t block) {
     Team team(block, threads);
     kernel(team);
-  }
+  });
 #endif
   device.launched();
 }

@@ -125,13 +125,13 @@ void launch_with_memory(Device& device, int64_t blocks, int64_t bytes, const Ker
   run_with_memory<<<static_cast<unsigned>(blocks), 256, static_cast<size_t>(bytes), stream>>>(kernel);
 #else
   std::vector<float> memory(static_cast<size_t>(bytes) / sizeof(float) + 32);
-  for (int64_t block = blocks - 1; block >= 0; --block) {
+  in_emulated_order(blocks, [&](int64_t block) {
     std::fill(memory.begin(), memory.end(), std::numeric_limits<float>::quiet_NaN());
     Team team(block, 256);
     kernel(team, reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(memory.data()) + 127) / 128 * 128));
-  }
+  });
 #endif
-  device.launched();
+  device.launched(bytes);
 }
 
 }  // namespace lra::device

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lib/device/device.h"
 #include "lib/training/evaluator.h"
 #include "lib/training/threads.h"
 #include "lib/training/trainer.h"
@@ -104,7 +105,10 @@ TEST(BatchModel, PrecisionRoundsProducts) {
     double error = 0.0;
     for (size_t i = 0; i < exact.size(); ++i) error = std::max(error, std::abs(exact[i].loss - rounded[i].loss));
     EXPECT_LT(error, 0.5 / (1 << (bits - 2))) << precision;
-    EXPECT_GT(error, before) << precision;
+    // cuBLAS may round, and need not.
+    if (lra::device::Device().name() == "emulated device") {
+      EXPECT_GT(error, before) << precision;
+    }
     before = error;
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -10,13 +11,18 @@
 
 namespace lra {
 
-// A device with scratch memory.
+// A device, one a mode for all tests, with scratch memory.
+inline device::Device& shared_device(device::ProductMode mode) {
+  static std::map<device::ProductMode, device::Device> devices;
+  return devices.try_emplace(mode, mode).first->second;
+}
+
 struct OnDevice {
-  device::Device device;
+  device::Device& device;
   device::Scratch scratch{device};
   device::Context context{device, scratch};
 
-  explicit OnDevice(device::ProductMode mode = device::ProductMode::kFloat32) : device(mode) {}
+  explicit OnDevice(device::ProductMode mode = device::ProductMode::kFloat32) : device(shared_device(mode)) {}
 
   template <class T>
   T* upload(const std::vector<T>& values) {
