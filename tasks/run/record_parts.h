@@ -13,6 +13,9 @@
 
 namespace lra {
 
+// How the checkpoint of a training run is chosen, as its record says: records that say it otherwise are not compared.
+inline constexpr const char* kSelection = "best validation accuracy, earliest";
+
 TaskRecord task_record(const ModelConfig& model);
 // device: of --backend cuda; null where there is none.
 AttentionRecord attention_record(const ModelConfig& model, const BatchModel* device = nullptr);

@@ -71,7 +71,7 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
   record_.model = model_record(model_);
   record_.data = std::move(data_record);
   record_.protocol = {.validation = task.validation_text(settings.recipe.validation),
-                      .selection = "best validation accuracy, earliest",
+                      .selection = kSelection,
                       .order = settings.order};
   record_.environment =
       environment_record(circumstances.threads, settings.backend, settings.precision, circumstances.device);

@@ -41,7 +41,7 @@ Record unborn_record(const Cell& cell, int threads) {
   record.recipe = recipe_to_json(s.recipe);
   record.seed = s.seed;
   record.data.source = s.data.value_or("");
-  record.protocol = {task->validation_text(s.recipe.validation), "best validation accuracy", s.order};
+  record.protocol = {task->validation_text(s.recipe.validation), kSelection, s.order};
   record.environment = environment_record(threads, s.backend, s.precision);
   record.command = cell.line.words;
   record.started = utc_now();

@@ -258,6 +258,8 @@ class SuiteTest(unittest.TestCase):
         self.assertIn("failed", self.suite(*options, "--status").stdout)
         task_data.write_listops(data)
         self.assertIn("2 of 2 cells done", self.suite(*options).stdout)
+        again = self.record(self.out() / "listops/nystromformer/softmax/seed-0")
+        self.assertEqual((again["status"], again["protocol"]), ("completed", record["protocol"]))
 
     def test_diverged_run(self):
         options = ["--tasks", "listops", "--attention", "softmax", "--steps", "3", "--learning-rate", "1000", "--warmup", "0",
