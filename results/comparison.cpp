@@ -248,11 +248,40 @@ class Grouping {
 
   void add(const RecordFile& file) {
     const Record& r = file.record;
-    if (!r.data.train) {
+    if (is_evaluation(r)) {
       leave_out(file, "evaluates a checkpoint, is no training run");
-      return;
+    } else if (r.data.train) {
+      add_to(cell_of(r), file);
+    } else if (r.status == RunStatus::kCompleted) {
+      leave_out(file, "completed, but names no training data");
+    } else {
+      without_data_.push_back(&file);
     }
-    Cell& cell = cell_of(r);
+  }
+
+  std::vector<Setting> take() {
+    for (const RecordFile* file : without_data_) add_to(cell_without_data(file->record), *file);
+    std::vector<Setting> result;
+    for (auto& [key, setting] : settings_) {
+      for (Cell& cell : setting.cells) {
+        std::stable_sort(cell.runs.begin(), cell.runs.end(),
+                         [](const RecordFile* a, const RecordFile* b) { return a->record.seed < b->record.seed; });
+      }
+      result.push_back(std::move(setting));
+    }
+    const auto order = [](const Setting& s) {
+      const auto* known = std::find(std::begin(kTaskNames), std::end(kTaskNames), s.task);
+      const Json length = s.identity.at("recipe").value("max_length", Json());
+      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe),
+                             length.is_number() ? length.get<double>() : 0.0, std::cref(s.id));
+    };
+    std::sort(result.begin(), result.end(), [&](const Setting& a, const Setting& b) { return order(a) < order(b); });
+    return result;
+  }
+
+ private:
+  void add_to(Cell& cell, const RecordFile& file) {
+    const Record& r = file.record;
     const auto same = std::find_if(cell.runs.begin(), cell.runs.end(),
                                    [&](const RecordFile* other) { return other->record.seed == r.seed; });
     if (r.status != RunStatus::kCompleted || !has_test(r)) {
@@ -273,26 +302,6 @@ class Grouping {
     }
   }
 
-  std::vector<Setting> take() {
-    std::vector<Setting> result;
-    for (auto& [key, setting] : settings_) {
-      for (Cell& cell : setting.cells) {
-        std::stable_sort(cell.runs.begin(), cell.runs.end(),
-                         [](const RecordFile* a, const RecordFile* b) { return a->record.seed < b->record.seed; });
-      }
-      result.push_back(std::move(setting));
-    }
-    const auto order = [](const Setting& s) {
-      const auto* known = std::find(std::begin(kTaskNames), std::end(kTaskNames), s.task);
-      const Json length = s.identity.at("recipe").value("max_length", Json());
-      return std::make_tuple(known - std::begin(kTaskNames), std::cref(s.task), std::cref(s.recipe),
-                             length.is_number() ? length.get<double>() : 0.0, std::cref(s.id));
-    };
-    std::sort(result.begin(), result.end(), [&](const Setting& a, const Setting& b) { return order(a) < order(b); });
-    return result;
-  }
-
- private:
   void leave_out(const RecordFile& file, const std::string& why) {
     left_out_.push_back(one_line(fmt::format("{}: {}", file.path.string(), why)));
   }
@@ -312,6 +321,25 @@ class Grouping {
       setting.chance = std::max(even, r.data.test->majority_share);
       setting.test_examples = r.best && r.best->test_examples ? *r.best->test_examples : r.data.test->examples;
     }
+    return cell_in(setting, r);
+  }
+
+  // A run that failed before it read its data belongs to the one setting that differs in nothing else; where there are
+  // several, or none, it stands alone.
+  Cell& cell_without_data(const Record& r) {
+    const Json own = identity_of(r);
+    Setting* only = nullptr;
+    for (auto& [key, setting] : settings_) {
+      Json identity = setting.identity;
+      identity["data"] = own.at("data");
+      if (key.first != r.task.name || identity != own) continue;
+      if (only != nullptr) return cell_of(r);
+      only = &setting;
+    }
+    return only == nullptr ? cell_of(r) : cell_in(*only, r);
+  }
+
+  static Cell& cell_in(Setting& setting, const Record& r) {
     const std::string attention = one_line(r.attention.spec);
     for (Cell& cell : setting.cells) {
       if (cell.attention == attention) return cell;
@@ -322,6 +350,7 @@ class Grouping {
   }
 
   std::map<std::pair<std::string, std::string>, Setting> settings_;  // by task and text of the identity
+  std::vector<const RecordFile*> without_data_;
   std::vector<std::string>& left_out_;
 };
 

@@ -246,6 +246,11 @@ void read_circumstances(const Reader& in, Record& r) {
 
 const char* status_name(RunStatus status) { return kStatusNames[static_cast<int>(status)]; }
 
+bool is_evaluation(const Record& r) {
+  const auto steps = r.recipe.find("steps");
+  return steps != r.recipe.end() && steps->is_null();
+}
+
 Json evaluation_to_json(const EvaluationRecord& e) {
   return {{"split", e.split},
           {"step", nullable(e.step)},

@@ -117,6 +117,10 @@ struct Record {
   int64_t resumed = 0;  // sittings after the first
 };
 
+// Of --evaluate: the steps of the training are not known to a checkpoint. Not so of a run that failed before its data
+// was read.
+bool is_evaluation(const Record& record);
+
 Json record_to_json(const Record& record);
 // InputError "<where>: …" naming the key that is missing or of the wrong type.
 Record record_from_json(const Json& json, const std::string& where);

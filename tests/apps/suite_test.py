@@ -256,6 +256,10 @@ class SuiteTest(unittest.TestCase):
         self.assertEqual(record["status"], "failed")
         self.assertIn("not one good training row", record["error"])
         self.assertIn("failed", self.suite(*options, "--status").stdout)
+        # Nor is it taken for anything else by the comparison.
+        compared = subprocess.run([PROGRAMS / "lra-compare", self.out()], capture_output=True, text=True, timeout=120)
+        self.assertEqual((compared.returncode, compared.stderr), (0, ""))
+        self.assertIn("softmax: in no mean: seed 0 failed", compared.stdout)
         task_data.write_listops(data)
         self.assertIn("2 of 2 cells done", self.suite(*options).stdout)
         again = self.record(self.out() / "listops/nystromformer/softmax/seed-0")

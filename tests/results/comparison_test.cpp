@@ -142,11 +142,52 @@ TEST_F(ComparisonTest, TheSameSeedTwiceIsOneSample) {
 
 TEST_F(ComparisonTest, AnEvaluationIsNoRun) {
   Record r = run_of("softmax", 0, 0.3);
+  r.recipe["steps"] = nullptr;
+  add(r);  // of the training rows
   r.data.train.reset();
   add(r);
   const Comparison c = result();
   EXPECT_TRUE(c.settings.empty());
-  EXPECT_EQ(c.left_out.size(), 1u);
+  EXPECT_EQ(c.left_out, (std::vector<std::string>{"run0: evaluates a checkpoint, is no training run",
+                                                  "run1: evaluates a checkpoint, is no training run"}));
+}
+
+// As a cell of the suite whose data is bad.
+Record failed_without_data(const std::string& attention, int64_t seed) {
+  Record r = run_of(attention, seed, 0.3);
+  r.status = RunStatus::kFailed;
+  r.data = DataRecord();
+  r.best = r.last = std::nullopt;
+  return r;
+}
+
+TEST_F(ComparisonTest, ARunThatFailedBeforeItsDataIsListedBySeed) {
+  add(failed_without_data("softmax", 2));
+  add_runs("softmax", {0.3, 0.32});
+  add(failed_without_data("other", 0));
+  Comparison c = result();
+  EXPECT_TRUE(c.left_out.empty());
+  ASSERT_EQ(c.settings.size(), 1u);
+  ASSERT_EQ(c.settings[0].cells.size(), 2u);
+  EXPECT_EQ(c.settings[0].cells[0].without, std::vector<std::string>{"seed 2 failed"});
+  EXPECT_EQ(c.settings[0].cells[1].without, std::vector<std::string>{"seed 0 failed"});
+  EXPECT_EQ(c.settings[0].test_examples, 2000);
+
+  // Of two sets of data it can't be told which.
+  Record r = run_of("softmax", 0, 0.4);
+  r.data.train->hash = "other";
+  add(r);
+  c = result();
+  EXPECT_EQ(c.settings.size(), 3u);
+  EXPECT_NE(as_text(comparison_document(c, false)).find("no data was read"), std::string::npos);
+
+  files.records.clear();
+  add(failed_without_data("softmax", 2));
+  ASSERT_EQ(result().settings.size(), 1u);
+  r = run_of("softmax", 0, 0.3);
+  r.data.train.reset();
+  add(r);
+  EXPECT_EQ(result().left_out, std::vector<std::string>{"run1: completed, but names no training data"});
 }
 
 TEST_F(ComparisonTest, ChanceIsTheCommonestClass) {
