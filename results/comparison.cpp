@@ -133,6 +133,40 @@ void judge_chance(Cell& cell, double chance) {
                       (all_known && wilson_interval(pooled.right, pooled.all).low <= chance);
 }
 
+// Share of the commonest class of the rows that a run was tested on, which may be the first of the split only; nothing
+// where its table of predictions does not say.
+std::optional<double> tested_share(const Record& r) {
+  if (!r.best || !r.best->test_examples) return std::nullopt;
+  int64_t most = 0, all = 0;
+  for (const auto& row : r.best->test_confusion) {
+    int64_t rows = 0;
+    for (const int64_t count : row) {
+      if (count < 0 || count > kMostRows - all) return std::nullopt;
+      rows += count;
+      all += count;
+    }
+    most = std::max(most, rows);
+  }
+  if (all == 0 || all != *r.best->test_examples) return std::nullopt;
+  return static_cast<double>(most) / static_cast<double>(all);
+}
+
+// Rows and chance, as the first run that was tested has them.
+void describe_test(Setting& setting) {
+  std::vector<const RecordFile*> files;
+  for (const Cell& cell : setting.cells) files.insert(files.end(), cell.runs.begin(), cell.runs.end());
+  for (const Cell& cell : setting.cells) files.insert(files.end(), cell.uncounted.begin(), cell.uncounted.end());
+  for (const RecordFile* file : files) {
+    const Record& r = file->record;
+    const std::optional<double> tested = tested_share(r);
+    if (!r.data.test || (!tested && setting.test_examples > 0)) continue;
+    const double even = r.task.classes > 0 ? 1.0 / static_cast<double>(r.task.classes) : 0.0;
+    setting.chance = std::max(even, tested.value_or(r.data.test->majority_share));
+    setting.test_examples = r.best && r.best->test_examples ? *r.best->test_examples : r.data.test->examples;
+    if (tested) return;
+  }
+}
+
 void fill_cell(Cell& cell, double chance) {
   cell.test = summarise(best_accuracies(cell.runs));
   cell.last = summarise(finite(cell.runs, [](const Record& r) { return r.last ? r.last->test_accuracy : kUndefined; }));
@@ -168,6 +202,7 @@ void correlate_norms(Setting& setting) {
 }
 
 void fill_setting(Setting& setting, const std::string& baseline) {
+  describe_test(setting);
   for (Cell& cell : setting.cells) fill_cell(cell, setting.chance);
   std::stable_sort(setting.cells.begin(), setting.cells.end(), [&](const Cell& a, const Cell& b) {
     const auto rank = [&](const Cell& cell) {
@@ -315,11 +350,6 @@ class Grouping {
       setting.task = one_line(r.task.name);
       setting.recipe = one_line(recipe_name(r));
       setting.identity = std::move(identity);
-    }
-    if (r.data.test && setting.test_examples == 0) {
-      const double even = r.task.classes > 0 ? 1.0 / static_cast<double>(r.task.classes) : 0.0;
-      setting.chance = std::max(even, r.data.test->majority_share);
-      setting.test_examples = r.best && r.best->test_examples ? *r.best->test_examples : r.data.test->examples;
     }
     return cell_in(setting, r);
   }

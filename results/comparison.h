@@ -70,7 +70,7 @@ struct Setting {
   std::string task, recipe;
   Json identity;                     // fields of the recipe, data, protocol, precision
   std::vector<std::string> differs;  // "recipe.steps 100": fields in which settings of this task differ
-  double chance = kUndefined;        // share of the commonest class of the test rows, at least 1 / classes
+  double chance = kUndefined;        // share of the commonest class of the tested rows, at least 1 / classes
   std::string machine;               // text of machine_of that the most cells have runs on
   int64_t test_examples = 0;
   std::vector<Cell> cells;             // the baseline first, then by test accuracy

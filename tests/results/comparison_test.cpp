@@ -200,6 +200,24 @@ TEST_F(ComparisonTest, ChanceIsTheCommonestClass) {
   EXPECT_FALSE(c.settings[0].cells[0].versus);  // no baseline here
 }
 
+TEST_F(ComparisonTest, ChanceIsOfTheRowsThatWereTested) {
+  Record unfinished = run_of("softmax", 1, 0.3);
+  unfinished.status = RunStatus::kInterrupted;
+  unfinished.best = std::nullopt;
+  add(unfinished);
+  Record r = run_of("softmax", 0, 0.3);  // tested on the first 20 of 2,000 rows
+  r.best->test_examples = 20;
+  r.best->test_confusion = {{3, 9}, {2, 6}};
+  add(r);
+  EXPECT_EQ(result().settings[0].chance, 0.6);
+  EXPECT_EQ(result().settings[0].test_examples, 20);
+  EXPECT_TRUE(result().settings[0].cells[0].chance_level);
+  for (const auto& confusion : {std::vector<std::vector<int64_t>>{{3, 9}, {2, 7}}, {{-3, 15}, {2, 6}}, {{0}}}) {
+    files.records[1].record.best->test_confusion = confusion;  // not of these rows
+    EXPECT_EQ(result().settings[0].chance, 0.17);
+  }
+}
+
 TEST_F(ComparisonTest, ChanceIsJudgedByRowsAndNotBySeedsAlone) {
   const auto chance_level = [&](const std::vector<double>& accuracies, std::optional<int64_t> rows, double chance) {
     files.records.clear();
