@@ -209,11 +209,11 @@ Block overview_block(const Overview& overview) {
 Block accuracy_block(const Setting& setting, const std::string& baseline) {
   Block block;
   block.heading = fmt::format("{}, recipe {} (setting {})", setting.task, setting.recipe, setting.id);
-  block.lines.push_back(extent_of(setting) + (setting.test_examples == 0
-                                                  ? "; no data was read"
-                                                  : fmt::format("; {} test rows, the commonest class is {} % of them",
-                                                                setting.test_examples,
-                                                                percent(setting.chance, "{:.1f}"))));
+  block.lines.push_back(extent_of(setting) +
+                        (setting.test_examples == 0
+                             ? "; no data was read"
+                             : fmt::format("; {} test rows, the commonest class is {} % of them", setting.test_examples,
+                                           percent(setting.chance, "{:.1f}"))));
   if (!setting.differs.empty()) {
     block.lines.push_back(fmt::format("Not comparable with the other settings of {}; here: {}", setting.task,
                                       fmt::join(setting.differs, ", ")));

@@ -8,9 +8,12 @@
 #include "lib/training/checkpoint.h"
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
+#include "lib/util/program.h"
 #include "tasks/run/backend.h"
 #include "tasks/run/diagnostics.h"
 #include "tasks/run/record_parts.h"
+#include "tasks/run/run_folder.h"
+#include "tasks/run/settings.h"
 
 namespace lra {
 
@@ -35,8 +38,56 @@ void refuse_training_options(const CommandLine& line) {
   }
 }
 
-// The recipe as far as the checkpoint knows it; the command line may repeat but not change it.
-Recipe recipe_of(const ModelConfig& config, const TaskFacts& task, const CommandLine& line) {
+// What the run that wrote `file` was started with, where its folder says so: which data it had is no part of the model.
+std::optional<RunSettings> settings_of_run(const std::filesystem::path& file, const ModelConfig& config,
+                                           const TaskFacts& task, Log& log) {
+  const std::filesystem::path path = file.parent_path() / kStateFile;
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) return std::nullopt;
+  try {
+    const Json json = read_json(path);
+    if (!json.at("files").contains(file.filename().string())) return std::nullopt;
+    RunSettings settings = settings_from_json(task, json.at("state").at("settings"), path.string());
+    if (settings.model(task) == config) return settings;
+  } catch (const std::exception& error) {
+    log.line(one_line(fmt::format("{}: of no use here: {}", path.string(), error.what())));
+  }
+  return std::nullopt;
+}
+
+// Side of the pictures that fill the model's length; 0: none do.
+int64_t side_of(const ModelConfig& config) {
+  for (const int64_t side : kPictureSizes) {
+    if (side * side == config.max_length) return side;
+  }
+  return 0;
+}
+
+// The data of the run where the command line does not say another.
+DataChoice data_choice(const CommandLine& line, const TaskFacts& task, const ModelConfig& config,
+                       const std::optional<RunSettings>& run) {
+  const RunOptions& o = line.options;
+  DataChoice choice{.size = static_cast<int>(o.size), .level = o.level};
+  if (!o.data.empty()) {
+    choice.path = o.data;
+  } else if (run && run->data) {
+    choice.path = *run->data;
+  }
+  if (run) choice.generated_count = run->generated;
+  if (!task.sized) return choice;
+  if (run && !line.has("level")) choice.level = run->level;
+  const int64_t side = run ? run->size : side_of(config);
+  if (side == 0) return choice;
+  if (line.has("size") && o.size != side) {
+    throw UsageError("--size: {} contradicts {}, whose model has pictures of {} x {}", o.size, o.evaluate, side, side);
+  }
+  choice.size = static_cast<int>(side);
+  return choice;
+}
+
+// The recipe as far as the checkpoint and its run know it; the command line may repeat but not change the model's part.
+Recipe recipe_of(const ModelConfig& config, const TaskFacts& task, const CommandLine& line,
+                 const std::optional<RunSettings>& run) {
   const std::string& file = line.options.evaluate;
   if (line.has("attention")) {
     const std::string given = parse_attention(line.options.attention).canonical();
@@ -46,7 +97,7 @@ Recipe recipe_of(const ModelConfig& config, const TaskFacts& task, const Command
   }
   Recipe recipe;
   recipe.name = "checkpoint";
-  recipe.validation = task.validations.front();
+  recipe.validation = run ? run->recipe.validation : task.validations.front();
   set_model_fields(recipe, config);
   for (const RecipeChange& change : line.changes) {
     const std::string had = get_field(recipe, change.key);
@@ -60,6 +111,15 @@ Recipe recipe_of(const ModelConfig& config, const TaskFacts& task, const Command
     throw UsageError("validation: unknown value '{}' for task {}", recipe.validation, task.name);
   }
   return recipe;
+}
+
+DataPlace locate(const Task& task, const DataChoice& choice, bool of_run) {
+  try {
+    return task.locate(choice);
+  } catch (const InputError& error) {
+    if (!of_run) throw;
+    throw InputError("{} (the data of the checkpoint's run; --data PATH names another place)", error.what());
+  }
 }
 
 Json recipe_json(const Recipe& recipe) {
@@ -84,17 +144,16 @@ Record run_evaluation(const Task& task, const CommandLine& line, const RunCircum
     throw InputError("{}: holds a model of task {} ({} tokens, {} classes), not of {} ({}, {})", file.string(),
                      config.task, config.vocabulary, config.classes, facts.name, facts.vocabulary, facts.classes);
   }
-  const Recipe recipe = recipe_of(config, facts, line);
+  const std::optional<RunSettings> run = settings_of_run(file, config, facts, log);
+  const Recipe recipe = recipe_of(config, facts, line, run);
+  const DataChoice choice = data_choice(line, facts, config, run);
   const std::unique_ptr<BatchModel> device = make_backend(options.backend, options.precision, config);
   Classifier model(config, host_precision(options.precision, device.get()));
   load_model(file, model);
 
   folder =
       options.out.empty() ? file.parent_path() / ("evaluate-" + options.split) : std::filesystem::path(options.out);
-  const DataPlace place =
-      task.locate({.path = options.data.empty() ? std::nullopt : std::optional<std::filesystem::path>(options.data),
-                   .size = static_cast<int>(options.size),
-                   .level = options.level});
+  const DataPlace place = locate(task, choice, options.data.empty() && choice.path);
   RunFolder run_folder(folder, options.force ? RunFolder::Use::kForce : RunFolder::Use::kNew);
 
   DataRequest request;

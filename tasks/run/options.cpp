@@ -193,7 +193,7 @@ CommandLine parse_command_line(const std::string& program, const TaskFacts& task
     }
   }
   const int64_t size = line.options.size;
-  if (size != 32 && size != 64 && size != 128 && size != 256) {
+  if (std::find(std::begin(kPictureSizes), std::end(kPictureSizes), size) == std::end(kPictureSizes)) {
     throw UsageError("--size: {} is none of 32, 64, 128 and 256", size);
   }
   if (line.has("max_time")) parse_duration("--max-time", line.options.max_time);

@@ -12,6 +12,8 @@
 
 namespace lra {
 
+inline constexpr int64_t kPictureSizes[] = {32, 64, 128, 256};  // of --size
+
 struct RunOptions {
   std::string data, attention = "softmax", recipe = "nystromformer";
   int64_t seed = 0;
@@ -136,7 +138,8 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
                          .group = evaluation,
                          .value_name = "N"});
   visit(self.evaluate, Field{.name = "evaluate",
-                             .help = "no training: evaluate this checkpoint, whose file says model and attention",
+                             .help = "no training: evaluate this checkpoint, whose file says model and attention, and "
+                                     "whose run's folder the data that is not given",
                              .group = evaluation,
                              .value_name = "FILE"});
   visit(self.split, Field{.name = "split",

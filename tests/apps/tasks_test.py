@@ -4,6 +4,7 @@ Data is compared with tests/reference/read_data.py, which reads it once more in 
 """
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -36,9 +37,9 @@ class TasksTest(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder, ignore_errors=True)
 
-    def run_program(self, task, *options, expect=0):
+    def run_program(self, task, *options, expect=0, env=None):
         done = subprocess.run([PROGRAMS / f"lra-{task}", *map(str, options)], capture_output=True, text=True,
-                              timeout=300, cwd=self.folder)
+                              timeout=300, cwd=self.folder, env=env)
         self.assertEqual(done.returncode, expect, f"{task} {options}\n{done.stdout}\n{done.stderr}")
         return done
 
@@ -211,6 +212,49 @@ class TasksTest(unittest.TestCase):
         _, record = self.train("pathfinder", "64", "--size", "64", data=large)
         self.assertEqual((record["task"]["max_length"], record["task"]["padded_length"]), (4096, 4096))
         self.assert_data(record, "pathfinder", large, max_length=4096)
+
+    def test_evaluation_has_the_data_of_its_run(self):
+        large = task_data.write_pathfinder(self.folder / "sizes", count=20, side=64)
+        task_data.write_pathfinder(self.folder / "sizes", count=20)
+        out, record = self.train("pathfinder", "64", "--size", "64", data=self.folder / "sizes")
+        run, file = record["data"], out / "checkpoint-best.safetensors"
+        self.assertEqual(run["source"], str(large))
+        evaluate = ("--progress", "none", "--evaluate")
+        self.run_program("pathfinder", *evaluate, file)
+        self.assertEqual(self.record(out / "evaluate-test")["data"]["splits"]["test"]["hash"], run["splits"]["test"]["hash"])
+        done = self.run_program("pathfinder", *evaluate, file, "--size", "32", "--force", expect=2)
+        self.assertRegex(done.stderr, "^lra-pathfinder: --size: 32 contradicts .*, whose model has pictures of 64 x 64\n$")
+
+        # Of the file alone its length says the size, and nothing the place.
+        alone = self.folder / "alone.safetensors"
+        shutil.copy(file, alone)
+        self.run_program("pathfinder", *evaluate, alone, "--data", self.folder / "sizes", "--out", self.folder / "alone")
+        self.assertEqual(self.record(self.folder / "alone")["data"]["source"], str(large))
+        self.run_program("pathfinder", *evaluate, alone, "--data", self.folder / "sizes", "--size", "128", "--out",
+                         self.folder / "other", expect=2)
+        (out / "state.json").write_text("{")
+        done = self.run_program("pathfinder", *evaluate, file, "--data", large, "--force")
+        self.assertIn("state.json", done.stderr)
+
+        out, _ = self.train("text", "moved", "--validation", "test", data=task_data.write_text(self.folder / "there"))
+        self.run_program("text", *evaluate, out / "checkpoint-best.safetensors", "--split", "validation")
+        self.assertIn("selection on test", self.record(out / "evaluate-validation")["protocol"]["validation"])
+        (self.folder / "there").rename(self.folder / "elsewhere")
+        done = self.run_program("text", *evaluate, out / "checkpoint-best.safetensors", expect=1)
+        self.assertIn("there", done.stderr)
+        self.assertIn("--data PATH names another place", done.stderr)
+
+    def test_evaluation_has_the_generated_set_of_its_run(self):
+        out, _ = self.train("pathfinder", "run")
+        state = json.loads((out / "state.json").read_text())
+        # As the recipe quick has it, but of 40 pictures.
+        state["state"]["settings"].update(data=None, generated=40, level="9")
+        (out / "state.json").write_text(json.dumps(state))
+        self.run_program("pathfinder", "--evaluate", out / "checkpoint-best.safetensors", "--progress", "none",
+                         env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")})
+        data = self.record(out / "evaluate-test")["data"]
+        self.assertEqual((data["source"], data["splits"]["test"]["examples"]),
+                         ("generated: size 32, level 9, seed 0, 40", 4))
 
 
 if __name__ == "__main__":
