@@ -98,6 +98,7 @@ Json csv_row(const Setting& setting, const Cell& cell) {
   return {{"task", setting.task},
           {"recipe", setting.recipe},
           {"setting", setting.id},
+          {"selected_on_test", setting.identity.is_object() && selected_on_test(setting.identity.at("recipe"))},
           {"attention", cell.attention},
           {"runs", cell.runs.size()},
           {"not_counted", cell.without.size()},

@@ -142,8 +142,9 @@ std::string difference_interval_text(const Interval& difference) {
 
 std::string extent_of(const Setting& setting) {
   const Json& recipe = setting.identity.at("recipe");
-  return fmt::format("{} steps, at most {} tokens, {}", text_at(recipe, "steps"), text_at(recipe, "max_length"),
-                     text_at(setting.identity, "precision"));
+  return fmt::format("{} steps, at most {} tokens, {}{}", text_at(recipe, "steps"), text_at(recipe, "max_length"),
+                     text_at(setting.identity, "precision"),
+                     selected_on_test(recipe) ? fmt::format(", {}", kSelectedOnTest) : "");
 }
 
 const Cell* cell_of(const Setting& setting, const std::string& attention) {
@@ -297,7 +298,8 @@ Document mixed_document(const Comparison& comparison) {
     block.table.header = {"attention", "setting", "runs", "test % ", "95 %"};
     for (const Setting* setting : settings) {
       block.notes.push_back(
-          fmt::format("{}: recipe {}; {}", setting->id, setting->recipe, fmt::join(setting->differs, ", ")));
+          fmt::format("{}: recipe {}; {}{}", setting->id, setting->recipe, fmt::join(setting->differs, ", "),
+                      selected_on_test(setting->identity.at("recipe")) ? fmt::format("; {}", kSelectedOnTest) : ""));
       for (const Cell& cell : setting->cells) {
         block.table.rows.push_back({cell.attention, setting->id, std::to_string(cell.runs.size()),
                                     percent(cell.test.mean) + mark(cell.chance_level), interval_text(cell.interval)});

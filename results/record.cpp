@@ -246,6 +246,11 @@ void read_circumstances(const Reader& in, Record& r) {
 
 const char* status_name(RunStatus status) { return kStatusNames[static_cast<int>(status)]; }
 
+bool selected_on_test(const Json& recipe) {
+  const auto validation = recipe.find("validation");
+  return validation != recipe.end() && *validation == "test";
+}
+
 bool is_evaluation(const Record& r) {
   const auto steps = r.recipe.find("steps");
   return steps != r.recipe.end() && steps->is_null();

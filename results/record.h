@@ -117,6 +117,10 @@ struct Record {
   int64_t resumed = 0;  // sittings after the first
 };
 
+// The originals' protocol of Text: the test split chooses the checkpoint. Said wherever such an accuracy stands.
+bool selected_on_test(const Json& recipe);
+inline constexpr const char* kSelectedOnTest = "validation=test: selected on the test split";
+
 // Of --evaluate: the steps of the training are not known to a checkpoint. Not so of a run that failed before its data
 // was read.
 bool is_evaluation(const Record& record);

@@ -78,6 +78,7 @@ void add_verdicts(Lines& lines, const Setting& setting, const std::string& basel
 }
 
 void add_state(Lines& lines, const Setting& setting, const std::string& baseline) {
+  if (selected_on_test(setting.identity.at("recipe"))) lines.add("open", "!", fmt::format("{}.", kSelectedOnTest));
   if (cell_of(setting, baseline) == nullptr) {
     lines.add("open", "?", fmt::format("No completed run of {} here: nothing to compare with.", baseline));
   }
@@ -120,6 +121,7 @@ std::string alone_line(const Comparison& comparison, const Setting& setting) {
         fmt::format(", {} %, {} run{}", percent(cell.test.mean), cell.runs.size(), cell.runs.size() == 1 ? "" : "s");
   if (cell.chance_level)
     line += fmt::format(", not shown to be above chance ({} %)", percent(setting.chance, "{:.1f}"));
+  if (selected_on_test(setting.identity.at("recipe"))) line += fmt::format("; {}", kSelectedOnTest);
   if (!cell.without.empty()) line += fmt::format("; in no mean: {}", fmt::join(cell.without, ", "));
   return line;
 }

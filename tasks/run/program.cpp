@@ -33,6 +33,7 @@ void print_summary(const Record& record, const std::filesystem::path& folder) {
   std::cout << fmt::format("{}  {}  recipe {}", record.task.name, record.attention.spec,
                            record.recipe.at("name").get<std::string>());
   if (record.seed) std::cout << fmt::format("  seed {}", *record.seed);
+  if (selected_on_test(record.recipe)) std::cout << "  " << kSelectedOnTest;
   std::cout << "\n";
   const auto print = [](const char* name, const std::optional<CheckpointMetrics>& m) {
     if (!m || !m->step) return;
@@ -255,9 +256,10 @@ class TaskProgram {
     DataRecord data_part = data_record(place, data, settings.limit_train, settings.limit_eval);
     for (const std::string& text : data_lines(data_part)) log_.line(text);
     log_.line(fmt::format(
-        "{}: {}, recipe {}, seed {}, {} steps, {} threads{}, into {}", settings.task, settings.attention,
+        "{}: {}, recipe {}, seed {}, {} steps, {} threads{}, into {}{}", settings.task, settings.attention,
         settings.recipe.name, settings.seed, settings.recipe.steps, circumstances_.threads,
-        ranks_.count() > 1 ? fmt::format(" in each of {} processes", ranks_.count()) : "", folder.path().string()));
+        ranks_.count() > 1 ? fmt::format(" in each of {} processes", ranks_.count()) : "", folder.path().string(),
+        selected_on_test(recipe_to_json(settings.recipe)) ? fmt::format("; {}", kSelectedOnTest) : ""));
     start_ranks(settings);
     Threads threads(circumstances_.threads);
     StopSignals signals;

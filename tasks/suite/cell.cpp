@@ -78,6 +78,7 @@ struct CellMaker {
     append(words, own);
     cell.line = parse(facts, words);
     cell.settings = resolve_settings(facts, cell.line, notes);
+    if (selected_on_test(recipe_to_json(cell.settings.recipe))) notes.emplace_back(kSelectedOnTest);
     cell.folder = run_folder(cell.sweep.empty() ? out : out / cell.sweep, facts, cell.line);
     return cell;
   }

@@ -105,6 +105,12 @@ class SuiteTest(unittest.TestCase):
         for name in ("checkpoint-last.safetensors", "predictions-test.jsonl"):
             self.assertEqual((cell / name).read_bytes(), (alone / name).read_bytes())
 
+    def test_selection_on_test_is_said(self):
+        options = ["--tasks", "text", "--attention", "softmax", "--steps", "2", "--dry-run"]
+        self.assertIn("text: validation=test: selected on the test split",
+                      self.suite(*options, "--validation", "test").stdout)
+        self.assertNotIn("selected on", self.suite(*options).stdout)
+
     def test_plan_and_status(self):
         options = ["--tasks", "listops", *GRID, "--steps", "2"]
         done = self.suite(*options, "--dry-run")

@@ -136,8 +136,11 @@ class TasksTest(unittest.TestCase):
     def test_text_validation_and_length(self):
         _, tenth = self.train("text", "tenth")
         self.assertIn("tenth", tenth["protocol"]["validation"])
-        _, test = self.train("text", "test", "--validation", "test")
+        out, test = self.train("text", "test", "--validation", "test")
         self.assertIn("test", test["protocol"]["validation"])
+        mark = "validation=test: selected on the test split"
+        self.assertIn(mark, self.run_program("text", "--resume", "--out", out).stdout)
+        self.assertIn(mark, (out / "log.txt").read_text())
         self.assert_data(test, "text", validation="test")
         _, cut = self.train("text", "cut", "--max-length", "10")
         self.assert_data(cut, "text", max_length=10)

@@ -5,10 +5,13 @@
 
 #include <cmath>
 #include <optional>
+#include <regex>
 
 #include "lib/util/check.h"
+#include "results/comparison_blocks.h"
 #include "results/comparison_output.h"
 #include "results/published.h"
+#include "results/report.h"
 #include "tests/results/schema.h"
 
 namespace lra {
@@ -188,6 +191,36 @@ TEST_F(ComparisonTest, ARunThatFailedBeforeItsDataIsListedBySeed) {
   r.data.train.reset();
   add(r);
   EXPECT_EQ(result().left_out, std::vector<std::string>{"run1: completed, but names no training data"});
+}
+
+TEST_F(ComparisonTest, SelectionOnTheTestSplitIsMarkedEverywhere) {
+  const auto mentions = [&](const std::string& text) {  // over the ends of lines, too
+    return std::regex_replace(text, std::regex("\\s+"), " ").find(kSelectedOnTest) != std::string::npos;
+  };
+  const auto outputs = [&] {
+    const Comparison c = result();
+    return std::vector<std::string>{as_text(comparison_document(c, false)),
+                                    as_markdown(comparison_document(c, false)),
+                                    comparison_latex(c, false),
+                                    html_report(c, {}).html,
+                                    as_text(mixed_document(c)),
+                                    as_text({overviews(c).empty() ? Block{} : overview_block(overviews(c)[0])})};
+  };
+  for (const char* validation : {"tenth", "test"}) {
+    files.records.clear();
+    for (const char* task : {"listops", "text"}) {
+      for (const int64_t steps : {100, 200}) {
+        Record r = run_of("softmax", 0, 0.4);
+        r.task.name = task;
+        r.recipe["name"] = std::to_string(steps);
+        r.recipe["steps"] = steps;
+        r.recipe["validation"] = validation;
+        add(r);
+      }
+    }
+    for (const std::string& text : outputs()) EXPECT_EQ(mentions(text), validation == std::string("test")) << text;
+    EXPECT_EQ(comparison_csv(result()).find(",true,") != std::string::npos, validation == std::string("test"));
+  }
 }
 
 TEST_F(ComparisonTest, ChanceIsTheCommonestClass) {
