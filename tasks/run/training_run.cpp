@@ -31,6 +31,17 @@ Json hashes(const DataRecord& data) {
 
 double ratio(double a, double b) { return b > 0 ? a / b : kUnknown; }
 
+// Of the first sitting; older runs did not keep it.
+std::optional<std::vector<std::string>> first_command(const Json& state, const std::string& where) {
+  const auto found = state.find("command");
+  if (found == state.end()) return std::nullopt;
+  try {
+    return found->get<std::vector<std::string>>();
+  } catch (const Json::exception&) {
+    throw InputError("{}: command: want a list of words", where);
+  }
+}
+
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
@@ -70,9 +81,8 @@ TrainingRun::TrainingRun(const Task& task, const RunSettings& settings, const Ru
   record_.seed = settings.seed;
   record_.model = model_record(model_);
   record_.data = std::move(data_record);
-  record_.protocol = {.validation = task.validation_text(settings.recipe.validation),
-                      .selection = kSelection,
-                      .order = settings.order};
+  record_.protocol = {
+      .validation = task.validation_text(settings.recipe.validation), .selection = kSelection, .order = settings.order};
   record_.environment =
       environment_record(circumstances.threads, settings.backend, settings.precision, circumstances.device);
   if (circumstances.ranks != nullptr) record_.environment.ranks = circumstances.ranks->count();
@@ -129,6 +139,7 @@ void TrainingRun::resume() {
   log_.line(fmt::format("resumed at step {} of {}", step, settings_.recipe.steps));
   metrics_ = LineWriter(folder_.file(kMetrics), true);
   if (settings_.norms) norms_ = LineWriter(folder_.file(kNormsFile), true);
+  record_.command = first_command(state, where).value_or(circumstances_.command);
   ++counters_.resumed;
   saved_step_ = step;
   save();
@@ -332,6 +343,7 @@ void TrainingRun::save() {
   Json state = counters_to_json(counters_);
   state["data"] = hashes(record_.data);
   state["settings"] = settings_to_json(settings_);
+  state["command"] = record_.command;
   state["position"] = step * settings_.recipe.batch_size;  // rows of the training stream that were used
   folder_.commit(files, state);
   best_is_new_ = false;

@@ -84,9 +84,19 @@ class Resume(ListopsTest):
             state = json.loads((out / "state.json").read_text())["state"]
             self.assertGreaterEqual(state["step"], 12)
             self.assertLess(state["step"], 60)
+            if number == signal.SIGINT:  # as a version wrote it that kept no command
+                document = json.loads((out / "state.json").read_text())
+                del document["state"]["command"]
+                (out / "state.json").write_text(json.dumps(document))
             self.finish(out)
             self.assert_same_run(self.whole, out)
-            self.assertEqual(self.record(out)["resumed"], 1)
+            again = self.record(out)
+            self.assertEqual(again["resumed"], 1)
+            self.assertNotIn("--resume", record["command"])
+            if number == signal.SIGTERM:
+                self.assertEqual(again["command"], record["command"])
+            else:
+                self.assertIn("--resume", again["command"])
 
     def test_signals_do_not_disturb_running_products(self):
         # A handler on top of a matrix kernel once corrupted the heap, in one stop of three.
