@@ -13,7 +13,6 @@
 #include "lib/ops/cross_entropy.h"
 #include "lib/ops/linear.h"
 #include "lib/util/check.h"
-#include "lib/util/cpu.h"
 #include "lib/util/phases.h"
 
 namespace lra {
@@ -125,10 +124,7 @@ struct Classifier::Plan : ModelPlan {
 
 Classifier::Classifier(const ModelConfig& config, Precision precision) : config_(config), precision_(precision) {
   config_.validate();
-  if (precision == Precision::kBfloat16 && !bfloat16_supported()) {
-    throw UsageError("precision bfloat16 needs a processor with AVX-512 BF16, this one has {}; use --precision float32",
-                     instruction_set());
-  }
+  if (precision == Precision::kBfloat16) require_bfloat16();
   plan_ = std::make_unique<Plan>(config_, layout_);
   parameters_.resize(static_cast<size_t>(layout_.size()));
 }

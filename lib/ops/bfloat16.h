@@ -22,6 +22,8 @@ using ConstPairMatrix = MatrixView<const Bfloat16Pair>;
 
 // Whether this processor has the instructions; the functions below may only be called if so.
 bool bfloat16_supported();
+// InputError where it has not.
+void require_bfloat16(bool supported = bfloat16_supported());
 // Whether AMX is used where it is; for tests of what processors without it do.
 void use_bfloat16_tiles(bool wanted);
 

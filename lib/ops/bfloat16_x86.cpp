@@ -8,6 +8,16 @@
 #include "lib/util/check.h"
 #include "lib/util/cpu.h"
 
+namespace lra {
+
+void require_bfloat16(bool supported) {
+  if (supported) return;
+  throw InputError("precision bfloat16 needs a processor with AVX-512 BF16, this one has {}; use --precision float32",
+                   instruction_set());
+}
+
+}  // namespace lra
+
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // inside GCC's own intrinsics (bug 105593)

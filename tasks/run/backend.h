@@ -9,7 +9,7 @@
 namespace lra {
 
 // Null for cpu; of several processes on a machine each has a device of its own, as far as there are. UsageError for
-// what the backend does not do, InputError where there is no device.
+// what the backend does not do, InputError where there is no device, or the processor can't compute in this precision.
 std::unique_ptr<BatchModel> make_backend(const std::string& backend, const std::string& precision,
                                          const ModelConfig& config);
 

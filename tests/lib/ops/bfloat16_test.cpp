@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/ops/linear.h"
+#include "lib/util/check.h"
 #include "lib/util/cpu.h"
 #include "tests/support/compare.h"
 #include "tests/support/data.h"
@@ -48,6 +49,17 @@ class Bfloat16 : public testing::TestWithParam<bool> {
 };
 INSTANTIATE_TEST_SUITE_P(Tiles, Bfloat16, testing::Bool(),
                          [](const auto& param) { return param.param ? "amx" : "avx512"; });
+
+TEST(Bfloat16Required, IsADeviceThatTheMachineLacks) {
+  EXPECT_NO_THROW(require_bfloat16(true));
+  try {
+    require_bfloat16(false);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.exit_code(), 1);
+    EXPECT_NE(std::string(error.what()).find("--precision float32"), std::string::npos) << error.what();
+  }
+}
 
 TEST_P(Bfloat16, PacksRoundedPairs) {
   for (const int64_t rows : {1, 2, 15, 33}) {
