@@ -87,7 +87,7 @@ fs::path find_data(const fs::path& root, const DataKind& kind) {
   }
   if (search.found.size() == 1) return search.found.front();
   if (!search.problem.empty()) throw InputError("{}; {}", search.problem, kind.right);
-  throw InputError("{}: no {} data up to four levels below; {}", root.string(), kind.what, kind.right);
+  throw NothingFound("{}: no {} data up to four levels below; {}", root.string(), kind.what, kind.right);
 }
 
 }  // namespace lra

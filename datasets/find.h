@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "lib/util/check.h"
+
 namespace lra {
 
 struct DataKind {
@@ -21,8 +23,15 @@ struct DataKind {
   std::function<bool(const std::filesystem::path& folder)> is_closed = {};
 };
 
+// The root is a folder that can be read, without anything of the kind in it.
+class NothingFound : public InputError {
+ public:
+  using InputError::InputError;
+};
+
 // The path of the set; not looked into further. InputError in one line where `root` is missing, may not be read, or
-// holds no set or (naming two) more than one. A file named directly counts when is_file says so.
+// holds no set (NothingFound where it holds no part of one either) or, naming two, more than one. A file named directly
+// counts when is_file says so.
 std::filesystem::path find_data(const std::filesystem::path& root, const DataKind& kind);
 
 }  // namespace lra

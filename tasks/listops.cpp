@@ -39,6 +39,7 @@ ListopsTask::ListopsTask()
             .title = "ListOps: the value of nested list operations, up to 2000 tokens, 10 classes",
             .vocabulary = 32,
             .classes = 10,
+            .generates = true,
             .validations = {"given"},
             .data_help = "folder with basic_{train,val,test}.tsv of the LRA release, or up to four levels above it; "
                          "without it data is generated once (seed 0) into the cache folder"}) {}

@@ -53,6 +53,7 @@ PathfinderTask::PathfinderTask()
             .classes = 2,
             .pictures = true,
             .sized = true,
+            .generates = true,
             .validations = {"given"},
             .data_help =
                 "folder with imgs and metadata of the LRA release (pathfinder32/curv_contour_length_14), or up "

@@ -23,6 +23,7 @@ struct TaskFacts {
   bool pair = false;                          // two documents an example
   bool pictures = false;                      // pixel_tokens applies; examples are square, row by row
   bool sized = false;                         // --size and --level choose among data sets (Pathfinder)
+  bool generates = false;                     // makes its data where none is named
   std::vector<std::string> validations = {};  // values of the recipe's `validation` that exist here
   std::string data_help = {};                 // what --data takes and what happens without it
 };

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <tuple>
 
+#include "datasets/find.h"
 #include "lib/attention/registry.h"
 #include "lib/util/check.h"
 #include "lib/util/program.h"
@@ -52,45 +54,58 @@ void append(std::vector<std::string>& words, const std::vector<std::string>& mor
 }
 
 // What is common to the cells of a grid.
-struct CellMaker {
-  const Grid& grid;
-  const SuiteData& data;
-  const fs::path& out;
+class CellMaker {
+ public:
+  CellMaker(const Grid& grid, const SuiteData& data, const fs::path& out) : grid_(grid), data_(data), out_(out) {}
 
-  Cell make(const TaskFacts& facts, const Grid::Value* value, const std::string& attention, int64_t seed,
-            std::vector<std::string>& notes) const {
+  Cell make(const Task& task, const Grid::Value* value, const std::string& attention, int64_t seed,
+            std::vector<std::string>& notes) {
+    const TaskFacts& facts = task.facts();
     Cell cell;
     cell.task = facts.name;
     cell.attention = attention;
     cell.seed = seed;
-    std::vector<std::string> own = grid.options;
-    const auto task_options = grid.task_options.find(facts.name);
-    if (task_options != grid.task_options.end()) append(own, task_options->second);
+    std::vector<std::string> own = grid_.options;
+    const auto task_options = grid_.task_options.find(facts.name);
+    if (task_options != grid_.task_options.end()) append(own, task_options->second);
     if (value != nullptr) {
-      cell.sweep = grid.sweep_option + "=" + value->text;
+      cell.sweep = grid_.sweep_option + "=" + value->text;
       own.push_back(value->word);
-      refuse_swept(parse(facts, grid.words));
+      refuse_swept(parse(facts, grid_.words));
     }
-    append(own, grid.words);
-    refuse_cell_options(parse(facts, own));
-    std::vector<std::string> words{"--attention", attention, "--recipe", grid.recipe, "--seed", std::to_string(seed)};
-    if (const auto path = data.of(facts.name)) append(words, {"--data", *path});
+    append(own, grid_.words);
+    const CommandLine own_line = parse(facts, own);
+    refuse_cell_options(own_line);
+    std::vector<std::string> words{"--attention", attention, "--recipe", grid_.recipe, "--seed", std::to_string(seed)};
+    if (const auto path = data_of(task, own_line.options, notes)) append(words, {"--data", *path});
     append(words, own);
     cell.line = parse(facts, words);
     cell.settings = resolve_settings(facts, cell.line, notes);
     if (selected_on_test(recipe_to_json(cell.settings.recipe))) notes.emplace_back(kSelectedOnTest);
-    cell.folder = run_folder(cell.sweep.empty() ? out : out / cell.sweep, facts, cell.line);
+    cell.folder = run_folder(cell.sweep.empty() ? out_ : out_ / cell.sweep, facts, cell.line);
     return cell;
   }
 
  private:
+  // Looked for once, not for every cell.
+  std::optional<std::string> data_of(const Task& task, const RunOptions& options, std::vector<std::string>& notes) {
+    const auto key = std::make_tuple(task.facts().name, options.size, options.level);
+    const auto known = found_.find(key);
+    return known != found_.end() ? known->second : found_[key] = data_.of(task, options, notes);
+  }
+
   // A word of the command line would give all values of the sweep the same option.
   void refuse_swept(const CommandLine& line) const {
-    const std::string key = field_key(grid.sweep_option);
+    const std::string key = field_key(grid_.sweep_option);
     const bool changed = std::any_of(line.changes.begin(), line.changes.end(),
                                      [&](const RecipeChange& change) { return change.key == key; });
-    if (changed || line.has(key)) throw UsageError("--{}: the grid {} sweeps it", grid.sweep_option, grid.name);
+    if (changed || line.has(key)) throw UsageError("--{}: the grid {} sweeps it", grid_.sweep_option, grid_.name);
   }
+
+  const Grid& grid_;
+  const SuiteData& data_;
+  const fs::path& out_;
+  std::map<std::tuple<std::string, int64_t, std::string>, std::optional<std::string>> found_;  // by task, size, level
 };
 
 // Whether another process has the lock; looks without taking it for longer than that.
@@ -125,9 +140,20 @@ std::string Cell::label() const {
   return fmt::format("{}{}{} {} seed {}", task, sweep.empty() ? "" : " ", sweep, attention, seed);
 }
 
-std::optional<std::string> SuiteData::of(const std::string& task) const {
-  const auto own = paths.find(task);
-  return own != paths.end() ? own->second : root;
+std::optional<std::string> SuiteData::of(const Task& task, const RunOptions& options,
+                                         std::vector<std::string>& notes) const {
+  const auto own = paths.find(task.facts().name);
+  if (own != paths.end()) return own->second;
+  if (!root || !task.facts().generates) return root;
+  try {
+    task.locate({.path = *root, .size = static_cast<int>(options.size), .level = options.level});
+  } catch (const NothingFound&) {
+    notes.push_back(fmt::format("no data of it under {}: it is generated", *root));
+    return std::nullopt;
+  } catch (const InputError&) {
+    // locate_data says what is wrong with it
+  }
+  return root;
 }
 
 std::vector<Cell> make_cells(const Grid& grid, const SuiteData& data, const fs::path& out,
@@ -137,7 +163,7 @@ std::vector<Cell> make_cells(const Grid& grid, const SuiteData& data, const fs::
       throw UsageError("--data {}={}: the grid has no task {}", task, path, task);
     }
   }
-  const CellMaker maker{grid, data, out};
+  CellMaker maker(grid, data, out);
   std::vector<const Grid::Value*> sweep;
   for (const Grid::Value& value : grid.sweep_values) sweep.push_back(&value);
   if (sweep.empty()) sweep.push_back(nullptr);
@@ -149,7 +175,7 @@ std::vector<Cell> make_cells(const Grid& grid, const SuiteData& data, const fs::
         for (const std::string& attention : grid.attentions) {
           std::vector<std::string> said;
           try {
-            cells.push_back(maker.make(task->facts(), value, attention, seed, said));
+            cells.push_back(maker.make(*task, value, attention, seed, said));
           } catch (const UsageError& error) {
             throw UsageError("{} {}: {}", name, attention, error.what());
           }

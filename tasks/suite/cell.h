@@ -11,6 +11,7 @@
 #include "tasks/run/options.h"
 #include "tasks/run/settings.h"
 #include "tasks/suite/grid.h"
+#include "tasks/task.h"
 
 namespace lra {
 
@@ -26,12 +27,14 @@ struct Cell {
   std::string label() const;  // "listops softmax seed 0"
 };
 
-// Where each task's data is: `root` is searched for all tasks that have no path of their own.
+// Where each task's data is: `root` is searched for all tasks that have no path of their own. A task that can generate
+// its data does so where the root holds none; a path of its own, as --data of its program, is a promise.
 struct SuiteData {
   std::optional<std::string> root;
   std::map<std::string, std::string> paths;  // by task
 
-  std::optional<std::string> of(const std::string& task) const;
+  // Of a run of these options, nothing where it generates its data. `notes` gets a line where the root holds none.
+  std::optional<std::string> of(const Task& task, const RunOptions& options, std::vector<std::string>& notes) const;
 };
 
 // All seeds of the first last: what is done early can be compared early. `notes` gets what resolving the recipes says,

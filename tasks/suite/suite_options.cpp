@@ -52,8 +52,11 @@ cxxopts::Options option_table() {
       "attention", "name, or name:key=value,…; repeatable; all = every variant (default: the grid's)", text(), "SPEC")(
       "seeds", "such as 0-4 or 0,2,5-7 (default: the grid's, else 0)", text(), "LIST")(
       "recipe", "nystromformer, lra, quick, quick-demo or a JSON file (default: the grid's, else nystromformer)",
-      text(), "NAME|FILE")("data", "folder under which the data of all tasks is looked for; or of one task; repeatable",
-                           text(), "ROOT|TASK=PATH");
+      text(), "NAME|FILE")(
+      "data",
+      "folder under which the data of all tasks is looked for (listops and pathfinder generate theirs where it holds "
+      "none); or of one task; repeatable",
+      text(), "ROOT|TASK=PATH");
   table.add_options("Run")("out", "folder of the run folders", text()->default_value(kRunsFolder), "DIR")(
       "jobs", "cells at a time, which share the threads (default: 1; with slurm as many as it gives)", text(), "N")(
       "threads",

@@ -271,6 +271,21 @@ class SuiteTest(unittest.TestCase):
         again = self.record(self.out() / "listops/nystromformer/softmax/seed-0")
         self.assertEqual((again["status"], again["protocol"]), ("completed", record["protocol"]))
 
+    def test_a_root_without_data_that_can_be_generated(self):
+        root, options = self.folder / "texts", ["--attention", "softmax", "--steps", "2", "--dry-run", "--data"]
+        task_data.write_text(root)
+        done = self.suite("--tasks", "listops,text,pathfinder", *options, root, data=False)
+        for task in ("listops", "pathfinder"):
+            self.assertIn(f"  {task}: no data of it under {root}: it is generated\n", done.stdout)
+        self.refused("--tasks", "image", *options, root, names=[root], expect=1, data=False)
+        # What is there in part, or of another size, or named for the task, is not passed over.
+        self.refused("--tasks", "listops", *options, f"listops={root}", names=[root], expect=1, data=False)
+        self.refused("--tasks", "listops", *options, self.folder / "none", names=["none"], expect=1, data=False)
+        (root / "basic_val.tsv").write_text("")
+        self.refused("--tasks", "listops", *options, root, names=["basic_train.tsv"], expect=1, data=False)
+        self.assertNotIn("is generated", self.suite("--tasks", "pathfinder", *options, self.data, data=False).stdout)
+        self.refused("--tasks", "pathfinder", "--size", "64", *options, self.data, names=["--size"], expect=1, data=False)
+
     def test_diverged_run(self):
         options = ["--tasks", "listops", "--attention", "softmax", "--steps", "3", "--learning-rate", "1000", "--warmup", "0",
                    "--set", "schedule=constant", "--set", "init=lra", "--clip-norm", "0", "--attention", "polynomial:power=8,scale=1e-6"]
