@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <chrono>
 
+#include "benchmarks/fma_peak.h"
 #include "benchmarks/step_bench.h"
 #include "lib/attention/registry.h"
 #include "lib/training/threads.h"
 #include "lib/util/check.h"
+#include "lib/util/cpu.h"
 
 namespace lra {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr double kPeakSeconds = 0.05;
 
 double seconds_of(const std::function<void()>& call) {
   const Clock::time_point start = Clock::now();
@@ -45,6 +49,7 @@ VariantResult bench_one(StepRunner& softmax, const Baseline& baseline, StepRunne
   std::vector<double> times, ratios;
   softmax.train();
   variant.train();
+  const double before = measure_fma_peak(settings.threads, kPeakSeconds);
   const Clock::time_point begin = Clock::now();
   while (static_cast<int>(times.size()) < settings.repeats ||
          std::chrono::duration<double>(Clock::now() - begin).count() < settings.seconds) {
@@ -56,14 +61,22 @@ VariantResult bench_one(StepRunner& softmax, const Baseline& baseline, StepRunne
     if (!softmax_first) base = seconds_of([&] { softmax.train(); });
     ratios.push_back(times.back() / base);
   }
+  // Not inside the rounds, which it would disturb.
+  const double after = measure_fma_peak(settings.threads, kPeakSeconds);
   VariantResult result;
   result.repeats = static_cast<int>(times.size());
   result.ms_per_sample = median(times) / samples * 1e3;
+  result.ms_per_sample_min = *std::min_element(times.begin(), times.end()) / samples * 1e3;
   result.relative_time = median(ratios);
   result.flops_per_sample = variant.model().flops(variant.example(), true, false);
+  result.gflops = result.flops_per_sample / result.ms_per_sample * 1e-6;
+  result.peak_gflops = (before + after) / 2;
+  result.share_of_peak = result.gflops / result.peak_gflops;
+  result.dense_flops_per_sample = variant.model().flops(variant.example(), true, true);
   result.relative_flops = result.flops_per_sample / baseline.flops;
   result.scratch_bytes = scratch_bytes(variant);
   result.relative_scratch = static_cast<double>(result.scratch_bytes) / static_cast<double>(baseline.scratch);
+  result.peak_rss_bytes = peak_rss_bytes();
   return result;
 }
 
@@ -107,9 +120,15 @@ Json to_json(const VariantResult& r) {
     return json;
   }
   json["ms_per_sample"] = r.ms_per_sample;
+  json["ms_per_sample_min"] = r.ms_per_sample_min;
   json["relative_time"] = r.relative_time;
+  json["gflops"] = r.gflops;
+  json["peak_gflops"] = r.peak_gflops;
+  json["share_of_peak"] = r.share_of_peak;
   json["flops_per_sample"] = r.flops_per_sample;
+  json["dense_flops_per_sample"] = r.dense_flops_per_sample;
   json["relative_flops"] = r.relative_flops;
+  json["peak_rss_bytes"] = r.peak_rss_bytes;
   json["scratch_bytes"] = r.scratch_bytes;
   json["relative_scratch"] = r.relative_scratch;
   json["repeats"] = r.repeats;

@@ -26,12 +26,16 @@ struct VariantResult {
   std::string attention;  // canonical
   int64_t length = 0;
   std::string error;  // why this variant does not run at this size; all else is 0 then
-  double ms_per_sample = 0.0, relative_time = 0.0;
-  double flops_per_sample = 0.0, relative_flops = 0.0;
+  double ms_per_sample = 0.0, ms_per_sample_min = 0.0;  // median and best over the rounds
+  double relative_time = 0.0;
+  double gflops = 0.0, share_of_peak = 0.0;  // of the median
+  double peak_gflops = 0.0;                  // mean of the FMA peaks right before and right after the rounds
+  double flops_per_sample = 0.0, relative_flops = 0.0, dense_flops_per_sample = 0.0;
   // Most arena memory in use at once while one example is trained: activations and scratch, neither weights nor
   // gradients.
   int64_t scratch_bytes = 0;
   double relative_scratch = 0.0;
+  int64_t peak_rss_bytes = 0;  // of the process until then: softmax and all variants before are in it
   int repeats = 0;
 };
 

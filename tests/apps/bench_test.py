@@ -83,10 +83,16 @@ class Bench(unittest.TestCase):
                     if "error" in row:
                         continue
                     self.assertGreaterEqual(row["repeats"], 3)
-                    for key in ("ms_per_sample", "relative_time", "flops_per_sample", "scratch_bytes"):
+                    for key in ("ms_per_sample", "ms_per_sample_min", "relative_time", "gflops", "peak_gflops",
+                                "share_of_peak", "flops_per_sample", "dense_flops_per_sample", "peak_rss_bytes",
+                                "scratch_bytes"):
                         self.assertGreater(row[key], 0, key)
+                    self.assertLessEqual(row["ms_per_sample_min"], row["ms_per_sample"])
+                    self.assertAlmostEqual(row["gflops"], row["flops_per_sample"] / row["ms_per_sample"] * 1e-6)
+                    self.assertAlmostEqual(row["share_of_peak"], row["gflops"] / row["peak_gflops"])
                     self.assertIn(name, done.stdout)
                 softmax = rows["softmax", length]
+                self.assertEqual(softmax["dense_flops_per_sample"], softmax["flops_per_sample"])
                 self.assertEqual((softmax["relative_flops"], softmax["relative_scratch"]), (1, 1))
                 self.assertLess(rows["polynomial:power=1,form=linear", length]["relative_flops"], 1)
             svg = xml.etree.ElementTree.parse(plot).getroot()
