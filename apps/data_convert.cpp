@@ -14,7 +14,7 @@ namespace lra {
 namespace {
 
 constexpr const char* kExamples =
-    R"(  lra-data convert-checkpoint listops_softmax.safetensors ours.safetensors --task listops
+    R"(  lra-data convert-checkpoint listops_softmax.safetensors ours.safetensors
   lra-data convert-checkpoint text_cls.safetensors ours.safetensors --task text --set pooling=cls
 )";
 
@@ -24,11 +24,16 @@ int data_convert(int argc, char** argv) {
   cxxopts::Options options("lra-data convert-checkpoint",
                            "Reads the state dict of mlpen/Nystromformer's LRA classifier, saved with\n"
                            "safetensors.torch.save_file, and writes it under our names for --evaluate and --init.\n");
-  options.add_options()("task", "task it was trained on (needed)", cxxopts::value<std::string>(), "TASK")(
-      "attention", "attention spec it was trained with", cxxopts::value<std::string>()->default_value("softmax"),
-      "SPEC")("set",
-              "field of the recipe nystromformer that the file cannot tell (heads, pooling, max_length); repeatable",
-              cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")("force", "overwrite OUT (default: false)");
+  options.add_options()(
+      "task",
+      "task it was trained on (default: the only one with the file's vocabulary, classes and documents; of text "
+      "and pathfinder needed)",
+      cxxopts::value<std::string>(),
+      "TASK")("attention",
+              "attention spec it was trained with; not nystrom and linformer, whose own tensors have no place here",
+              cxxopts::value<std::string>()->default_value("softmax"), "SPEC")(
+      "set", "field of the recipe nystromformer that the file cannot tell (heads, pooling, max_length); repeatable",
+      cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")("force", "overwrite OUT (default: false)");
   options.add_options("positional")("in", "", cxxopts::value<std::string>())("out", "", cxxopts::value<std::string>());
   options.positional_help("IN OUT");
   options.parse_positional({"in", "out"});
@@ -37,10 +42,11 @@ int data_convert(int argc, char** argv) {
   if (arguments->count("in") == 0 || arguments->count("out") == 0) {
     throw UsageError("convert-checkpoint: want IN OUT, two safetensors files");
   }
-  if (arguments->count("task") == 0) throw UsageError("convert-checkpoint: --task TASK is needed");
-  const std::unique_ptr<Task> task = make_task("--task", (*arguments)["task"].as<std::string>());
   const std::filesystem::path in = (*arguments)["in"].as<std::string>(), out = (*arguments)["out"].as<std::string>();
   const std::string attention = parse_attention((*arguments)["attention"].as<std::string>()).canonical();
+  require_convertible(attention);
+  const std::unique_ptr<Task> task = make_task(
+      "--task", arguments->count("task") > 0 ? (*arguments)["task"].as<std::string>() : task_of_nystromformer(in));
   Recipe recipe = load_recipe("nystromformer", task->facts());
   if (arguments->count("set") > 0) {
     for (const std::string& change : (*arguments)["set"].as<std::vector<std::string>>()) {

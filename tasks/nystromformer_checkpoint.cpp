@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "lib/attention/registry.h"
 #include "lib/model/classifier.h"
 #include "lib/tensor/safetensors.h"
 #include "lib/util/check.h"
 #include "lib/util/json.h"
+#include "tasks/all_tasks.h"
 
 namespace lra {
 namespace {
@@ -90,6 +92,36 @@ std::string name_of_nystromformer(const std::string& name) {
     return result + std::string(rest);
   }
   return {};
+}
+
+void require_convertible(const std::string& attention) {
+  const AttentionSpec spec = parse_attention(attention);
+  if (spec.name != "nystrom" && spec.name != "linformer") return;
+  throw UsageError("--attention {}: its own tensors cannot be converted, only checkpoints of an attention without any",
+                   spec.name);
+}
+
+std::string task_of_nystromformer(const std::filesystem::path& in) {
+  const std::string where = in.string();
+  const SafetensorsFile file = read_safetensors(in);
+  const Tensors tensors = renamed(file, where);
+  const int64_t vocabulary = size_of(tensors, "encoder.token_embedding.weight", 0, where);
+  const int64_t width = size_of(tensors, "encoder.token_embedding.weight", 1, where);
+  const int64_t classes = size_of(tensors, "head_out.weight", 0, where);
+  const bool pair = size_of(tensors, "head_in.weight", 1, where) != width;
+  std::vector<std::string> fitting;
+  for (const std::string& name : task_names()) {
+    const TaskFacts facts = make_task("--task", name)->facts();
+    if (facts.vocabulary == vocabulary && facts.classes == classes && facts.pair == pair) fitting.push_back(name);
+  }
+  if (fitting.empty()) {
+    throw InputError("{}: no task has {} tokens, {} classes and {} an example", where, vocabulary, classes,
+                     pair ? "two documents" : "one sequence");
+  }
+  if (fitting.size() > 1) {
+    throw UsageError("{}: its shapes do not tell the task; want --task {}", where, fmt::join(fitting, " or --task "));
+  }
+  return fitting.front();
 }
 
 void convert_nystromformer(const std::filesystem::path& in, const std::filesystem::path& out, const TaskFacts& task,

@@ -167,7 +167,7 @@ class TasksTest(unittest.TestCase):
                  (".attention.output.", ".mha.ff."), (".attention_norm.", ".norm1."), (".mlp_norm.", ".norm2."),
                  (".mlp_in.", ".mlpblock.0."), (".mlp_out.", ".mlpblock.3."), ("encoder.final_norm", "model.norm"),
                  ("head_in", "seq_classifer.mlpblock.0"), ("head_out", "seq_classifer.mlpblock.2"))
-        for task in ("listops", "retrieval"):
+        for task in ("listops", "retrieval", "text"):
             out, _ = self.train(task, "run", "--max-length", "64")
             blob = (out / "checkpoint-best.safetensors").read_bytes()
             size = struct.unpack("<Q", blob[:8])[0]
@@ -186,7 +186,17 @@ class TasksTest(unittest.TestCase):
                              out / "converted")
             self.assertEqual((out / "converted" / "predictions-test.jsonl").read_text(),
                              (out / "predictions-test.jsonl").read_text())
-            for code, part, line in ((2, "--force", command), (2, "--task", command[:4]),
+            guessed = self.folder / f"{task}-guessed.safetensors"
+            done = subprocess.run([*command[:3], guessed], capture_output=True, text=True)
+            if task == "text":
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, "want --task text or --task pathfinder\n$")
+                continue
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(guessed.read_bytes(), ours.read_bytes())
+            for code, part, line in ((2, "--force", command),
+                                     (2, "--attention nystrom", [*command, "--attention", "nystrom", "--force"]),
+                                     (2, "--attention linformer", [*command, "--attention", "linformer", "--force"]),
                                      (1, "none of the Nystr", [*command[:2], ours, ours, *command[4:], "--force"]),
                                      (1, "tokens and", [*command[:5], "image", "--force"])):
                 done = subprocess.run(line, capture_output=True, text=True)
