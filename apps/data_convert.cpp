@@ -32,7 +32,9 @@ int data_convert(int argc, char** argv) {
       "TASK")("attention",
               "attention spec it was trained with; not nystrom and linformer, whose own tensors have no place here",
               cxxopts::value<std::string>()->default_value("softmax"), "SPEC")(
-      "set", "field of the recipe nystromformer that the file cannot tell (heads, pooling, max_length); repeatable",
+      "set",
+      "field of the recipe nystromformer that the file cannot tell (heads, pooling, max_length); repeatable (default: "
+      "none)",
       cxxopts::value<std::vector<std::string>>(), "KEY=VALUE")("force", "overwrite OUT (default: false)");
   options.add_options("positional")("in", "", cxxopts::value<std::string>())("out", "", cxxopts::value<std::string>());
   options.positional_help("IN OUT");

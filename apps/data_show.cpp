@@ -223,8 +223,8 @@ cxxopts::Options make_options() {
                                   "ascii or none",
                                   text()->default_value("auto"), "WORD")(
       "width", "characters a line at most; 0: the terminal's, else 80", text()->default_value("0"), "N")(
-      "out", "write PNG: FILE.png, with --count all on one sheet, or a folder for a file each", text(), "PATH")(
-      "scale", "pixels of the PNG a pixel of the picture", text()->default_value("8"), "N")(
+      "out", "write PNG: FILE.png, with --count all on one sheet, or a folder for a file each (default: drawn here)",
+      text(), "PATH")("scale", "pixels of the PNG a pixel of the picture", text()->default_value("8"), "N")(
       "force", "overwrite files that exist (default: false)");
   return options;
 }

@@ -51,7 +51,7 @@ cxxopts::Options make_options() {
       cxxopts::value<std::string>());
   options.add_options("Sizes")("recipe", "recipe name or file",
                                cxxopts::value<std::string>()->default_value(recipe_names().front()))(
-      "set", "KEY=VALUE, any recipe field; repeatable", cxxopts::value<std::vector<std::string>>());
+      "set", "KEY=VALUE, any recipe field; repeatable (default: none)", cxxopts::value<std::vector<std::string>>());
   for (const std::string name : kDirectFields) {
     options.add_options("Sizes")(option_name(name), "recipe field (default: the recipe's)",
                                  cxxopts::value<std::string>());
@@ -63,10 +63,12 @@ cxxopts::Options make_options() {
       "seconds", "timed seconds, at least", cxxopts::value<std::string>()->default_value("3"))(
       "repeats", "timed steps, at least", cxxopts::value<std::string>()->default_value("5"))(
       "lengths", "variants, norms: tokens an example, with commas (default: 1024,2048,4096)",
-      cxxopts::value<std::string>())("quick", "variants: short lengths and times, to see that all works")(
-      "output", "variants, norms: write all rows into this JSON file", cxxopts::value<std::string>())(
-      "plot", "variants: draw the relative times into this SVG file", cxxopts::value<std::string>())(
-      "profile", "also where the time goes, in shares of all threads' time")("json", "print one JSON object");
+      cxxopts::value<std::string>())("quick",
+                                     "variants: short lengths and times, to see that all works (default: false)")(
+      "output", "variants, norms: write all rows into this JSON file (default: none)", cxxopts::value<std::string>())(
+      "plot", "variants: draw the relative times into this SVG file (default: none)", cxxopts::value<std::string>())(
+      "profile", "also where the time goes, in shares of all threads' time (default: false)")(
+      "json", "print one JSON object (default: false)");
   options.add_options("Help")("help", "print this help")("version", "print version, commit and libraries");
   options.parse_positional({"mode"});
   return options;

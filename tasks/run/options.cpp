@@ -42,7 +42,9 @@ bool applies(const Field& option, const TaskFacts& task) {
 
 // Help of the options whose meaning depends on task or machine.
 std::string help_of(const Field& field, const TaskFacts& task) {
-  if (field.name == "data") return task.data_help;
+  if (field.name == "data") {
+    return fmt::format("{} (default: {})", task.data_help, task.generates ? "the generated set" : "none");
+  }
   if (field.name == "out") {
     return fmt::format(
         "run folder (default: ./runs/{}/<recipe>/<attention>/seed-<n>; with --evaluate: "
@@ -65,7 +67,7 @@ cxxopts::Options option_table(const std::string& program, const TaskFacts& task)
     if (!applies(field, task)) return;
     const std::string name = option_name(field.name), help = help_of(field, task);
     if constexpr (std::is_same_v<T, bool>) {
-      table.add_options(field.group)(name, help, cxxopts::value<bool>()->default_value("false"));
+      table.add_options(field.group)(name, help + " (default: false)", cxxopts::value<bool>()->default_value("false"));
     } else {
       const auto text = cxxopts::value<std::string>();
       const bool has_default = field.name != "threads" && !field_text(value).empty();
@@ -82,7 +84,7 @@ cxxopts::Options option_table(const std::string& program, const TaskFacts& task)
       table.add_options(option.group)(option_name(field.name), help, cxxopts::value<std::string>(), "X");
     });
   }
-  table.add_options("Task")("set", "change any field of the recipe (table below); repeatable",
+  table.add_options("Task")("set", "change any field of the recipe (table below); repeatable (default: none)",
                             cxxopts::value<std::string>(), "KEY=VALUE");
   table.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
   return table;

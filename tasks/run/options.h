@@ -139,7 +139,7 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
                          .value_name = "N"});
   visit(self.evaluate, Field{.name = "evaluate",
                              .help = "no training: evaluate this checkpoint, whose file says model and attention, and "
-                                     "whose run's folder the data that is not given",
+                                     "whose run's folder the data that is not given (default: none, train)",
                              .group = evaluation,
                              .value_name = "FILE"});
   visit(self.split, Field{.name = "split",

@@ -44,18 +44,18 @@ cxxopts::Options option_table() {
   table.set_width(110);
   table.custom_help("[OPTION...]");
   table.allow_unrecognised_options();
-  table.add_options("Grid")("grid",
-                            fmt::format("{}, or a JSON file (docs/interfaces.md); the options below change it",
-                                        fmt::join(grid_names(), ", ")),
-                            text(), "NAME|FILE")(
-      "tasks", "all, or names between commas (default: the grid's, else all)", text(), "LIST")(
+  table.add_options("Grid")(
+      "grid",
+      fmt::format("{}, or a JSON file (docs/interfaces.md); the options below change it (default: none)",
+                  fmt::join(grid_names(), ", ")),
+      text(), "NAME|FILE")("tasks", "all, or names between commas (default: the grid's, else all)", text(), "LIST")(
       "attention", "name, or name:key=value,…; repeatable; all = every variant (default: the grid's)", text(), "SPEC")(
       "seeds", "such as 0-4 or 0,2,5-7 (default: the grid's, else 0)", text(), "LIST")(
       "recipe", "nystromformer, lra, quick, quick-demo or a JSON file (default: the grid's, else nystromformer)",
       text(), "NAME|FILE")(
       "data",
       "folder under which the data of all tasks is looked for (listops and pathfinder generate theirs where it holds "
-      "none); or of one task; repeatable",
+      "none); or of one task; repeatable (default: none)",
       text(), "ROOT|TASK=PATH");
   table.add_options("Run")("out", "folder of the run folders", text()->default_value(kRunsFolder), "DIR")(
       "jobs", "cells at a time, which share the threads (default: 1; with slurm as many as it gives)", text(), "N")(
@@ -64,11 +64,11 @@ cxxopts::Options option_table() {
                   "(default: {})",
                   default_threads(), kSlurmThreads),
       text(), "N")("launcher", "local, or slurm: submit the cells as a job array, which resumes and requeues",
-                   text()->default_value("local"),
-                   "WORD")("sbatch", "options for sbatch, such as '--partition=cpu --time=8:00:00'", text(), "WORDS")(
+                   text()->default_value("local"), "WORD")(
+      "sbatch", "options for sbatch, such as '--partition=cpu --time=8:00:00' (default: none)", text(), "WORDS")(
       "progress", "auto, bar, plain or none", text()->default_value("auto"), "WORD")(
-      "dry-run", "print the plan with every cell and its time, and stop")(
-      "status", "print what the cells' folders say, whoever runs them, and stop");
+      "dry-run", "print the plan with every cell and its time, and stop (default: false)")(
+      "status", "print what the cells' folders say, whoever runs them, and stop (default: false)");
   table.add_options("Help")("h,help", "this text")("version", "version, commit and libraries");
   return table;
 }

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -208,6 +209,20 @@ class TasksTest(unittest.TestCase):
         for task in TASKS:
             _, record = self.train(task, "root", data=self.folder / "data")
             self.assert_data(record, task)
+
+    def test_help_gives_every_default(self):
+        programs = [[f"lra-{task}"] for task in TASKS] + [["lra-suite"], ["lra-bench"], ["lra-compare"]]
+        programs += [["lra-data", *words] for words in (["generate", "listops"], ["generate", "pathfinder"], ["check"],
+                                                        ["show"], ["sources"], ["convert-checkpoint"])]
+        for program, *words in programs:
+            text = subprocess.run([PROGRAMS / program, *words, "--help"], capture_output=True, text=True).stdout
+            text = text.split("\nExamples:")[0]
+            options = re.split(r"\n(?=  (?:-h, |    )--)", text)[1:]
+            self.assertGreaterEqual(len(options), 2, program)
+            for option in options:
+                words = " ".join(option.split("\n\n")[0].split())
+                if not re.match(r"(-h, )?--(help|version) ", words):
+                    self.assertRegex(words, r"default: |\(needed\)", program)
 
     def test_data_is_needed(self):
         for task in ("text", "retrieval", "image"):
