@@ -175,14 +175,15 @@ std::string attention_list() {
                       "each output without its part along the token's own value (arXiv 2603.09078)");
   text +=
       "\nOptions, name:key=value,…; where causal says yes, causal=1 gives a query the keys up to its own place only\n";
+  size_t width = 0;
+  for (const AttentionFamily& family : attention_families()) {
+    for (const AttentionOption& option : family.options) width = std::max(width, describe(option).size() + 2);
+  }
   for (const AttentionFamily& family : attention_families()) {
     std::string name = family.name;
     for (const AttentionOption& option : family.options) {
       if (option.key == "causal") continue;
-      text += fmt::format("{:<20}{:<37}{}\n", name,
-                          option.choices.empty() ? option.key + "=" + option.default_value
-                                                 : fmt::format("{}={}", option.key, fmt::join(option.choices, "|")),
-                          option.help);
+      text += fmt::format("{:<20}{:<{}}{}\n", name, describe(option), width, option.help);
       name.clear();
     }
   }
