@@ -18,6 +18,13 @@ namespace lra {
 namespace {
 
 constexpr int64_t kNormRows = 32;
+constexpr int64_t kSheetExamples = 40;  // of pairs two rows each
+static_assert(2 * kSheetExamples <= kMostSheetRows);
+
+// Of more examples than the sheet has room for, evenly spread ones are on it.
+bool on_sheet(int64_t i, int64_t count) {
+  return count <= kSheetExamples || i == 0 || i * kSheetExamples / count != (i - 1) * kSheetExamples / count;
+}
 
 std::string png(const Canvas& canvas) { return write_rgb_png(canvas.width(), canvas.height(), canvas.rgb()); }
 
@@ -57,24 +64,27 @@ void write_maps(const MapRequest& request, Log& log) {
     for (int sequence = 0; sequence < (config.pair ? 2 : 1); ++sequence) {
       const std::string document = config.pair ? fmt::format("-document-{}", sequence + 1) : "";
       const std::string shown = config.pair ? fmt::format(" document {}", sequence + 1) : "";
-      SheetRow& line = sheet.emplace_back();
+      SheetRow line;
+      int64_t tokens = 0;
       for (const AttentionMap& map : maps) {
         if (map.sequence != sequence) continue;
+        tokens = map.tokens;
         const std::string name =
             fmt::format("{}-{}{}-layer-{}-head-{}.png", request.split, row, document, map.layer, map.head);
         const std::string title =
             fmt::format("{} {} {}{}, layer {} head {}", config.task, request.split, row, shown, map.layer, map.head);
         write_file_atomic(request.folder / name, png(draw_map(map, {title, config.attention + "; " + outcome})));
-        line.maps.push_back(map);
+        if (on_sheet(i, count)) line.maps.push_back(map);
       }
-      const int64_t tokens = line.maps.empty() ? 0 : line.maps.front().tokens;
       line.label = {fmt::format("{} {}{}", request.split, row, shown), fmt::format("{} tokens", tokens),
                     fmt::format("label {}", example.label), fmt::format("predicted {}", result.predicted)};
+      if (on_sheet(i, count)) sheet.push_back(std::move(line));
     }
   }
   write_file_atomic(request.folder / "sheet.png",
                     png(draw_sheet(sheet, fmt::format("{} {}, {}", config.task, request.split, config.attention))));
-  log.line(fmt::format("maps: attention of {} {} rows in {}", count, request.split, request.folder.string()));
+  log.line(fmt::format("maps: attention of {} {} rows in {}{}", count, request.split, request.folder.string(),
+                       count > kSheetExamples ? fmt::format(", {} of them in sheet.png", kSheetExamples) : ""));
 }
 
 void clear_maps(const std::filesystem::path& folder) {

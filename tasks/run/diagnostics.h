@@ -28,8 +28,8 @@ struct MapRequest {
   std::function<bool()> stop;  // polled between rows; true throws Interrupted
 };
 
-// A picture a row, layer and head (and document of a pair), and a sheet of all. Says where, or that the model's
-// attention has no matrix.
+// A picture a row, layer and head (and document of a pair), and a sheet of all, or of 40 rows where there are more.
+// Says where, or that the model's attention has no matrix.
 void write_maps(const MapRequest& request, Log& log);
 
 // Removes the pictures of an earlier run.

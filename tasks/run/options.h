@@ -134,7 +134,7 @@ void RunOptions::visit_fields(Self& self, Visit&& visit) {
   visit(self.maps, Field{.name = "maps",
                          .help = "draw the attention of this many test rows, evenly spread, at the end, into maps/",
                          .least = 0,
-                         .most = 40,
+                         .most = kRows,
                          .group = evaluation,
                          .value_name = "N"});
   visit(self.evaluate, Field{.name = "evaluate",

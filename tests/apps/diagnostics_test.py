@@ -10,7 +10,7 @@ import zlib
 
 import listops_support as support
 from listops_support import ListopsTest, TINY, lines_of, sha, wait_for
-from task_data import write_retrieval
+from task_data import write_listops, write_retrieval
 
 KEYS = ["step", "layer", "head", "frobenius_mean", "frobenius_std", "frobenius_per_sqrt_n", "jacobian",
         "jacobian_exact", "score_gradient", "max_score", "entropy", "saturated_share", "negative_share"]
@@ -141,6 +141,17 @@ class Maps(ListopsTest):
         self.run_program(*OPTIONS, "--limit-eval", "2", "--maps", "9", "--out", self.out())
         self.assertEqual(len(self.names(self.out() / "maps")), 2 * 4 + 1)
 
+    def test_more_than_the_sheet_has_room_for(self):
+        data = write_listops(self.folder / "many", test=90)
+        heights = []
+        for count in (40, 90):
+            out = self.out(f"maps-{count}")
+            done = self.run_program("--data", data, *OPTIONS[:-2], "--maps", count, "--out", out, data=False)
+            self.assertEqual(len(self.names(out / "maps")), count * 4 + 1)
+            self.assertEqual("40 of them in sheet.png" in done.stderr, count > 40, done.stderr)
+            heights.append(png_size(out / "maps/sheet.png"))
+        self.assertEqual(*heights)
+
     def test_documents_of_a_pair(self):
         program = pathlib.Path(support.PROGRAM).with_name("lra-retrieval")
         data = write_retrieval(self.folder / "retrieval")
@@ -152,7 +163,7 @@ class Maps(ListopsTest):
         self.assertEqual(len(self.record(self.out())["norms"]), 3 * 4)
 
     def test_wrong_values(self):
-        for value in ("-1", "x", "2.5", "1000", ""):
+        for value in ("-1", "x", "2.5", "10000000000", ""):
             self.refused(2, *OPTIONS, f"--maps={value}", "--out", self.out(), names=["--maps"])
         self.assertFalse(self.out().exists())
         self.refused(2, "--evaluate", "file", "--norms", names=["--norms"])

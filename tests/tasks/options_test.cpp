@@ -46,7 +46,7 @@ TEST(Options, ValuesAndWhatWasGiven) {
 
 TEST(Options, Refusals) {
   EXPECT_EQ(refusal({"--step", "3"}).find("unknown option --step; did you mean steps"), 0u) << refusal({"--step", "3"});
-  EXPECT_EQ(refusal({"--maps", "41"}), "--maps: 41 is out of range; want a whole number from 0 to 40");
+  EXPECT_EQ(refusal({"--maps", "-1"}), "--maps: -1 is out of range; want a whole number from 0 to 1000000000");
   EXPECT_NE(refusal({"--maps", "some"}), "");
   EXPECT_NE(refusal({"--pixel-tokens", "raw"}), "") << "listops has no pictures";
   EXPECT_NE(refusal({"stray"}), "");
