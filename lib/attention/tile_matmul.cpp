@@ -13,9 +13,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #include "lib/ops/register_tiles-inl.h"
 
-// Results fill the registers: 12 x 2 of 32, or 6 x 2 of 16.
-constexpr int kVectors = 2;
-constexpr int kRows = (HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3) ? 6 : 12;
+// Results fill the registers: 12 x 2 or 6 x 4 of 32, or 6 x 2 of 16.
+constexpr bool kManyRegisters = !(HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3);
+constexpr int kRows = kManyRegisters ? 12 : 6;
 
 using Tag = hn::ScalableTag<float>;
 
@@ -34,25 +34,27 @@ struct Float32 {
   static HWY_INLINE void add(Sum sum, float* p) { hn::StoreU(hn::Add(hn::LoadU(Tag(), p), sum), Tag(), p); }
 };
 
+int64_t panel_width() { return 2 * lanes(); }
+
 void scores(ConstMatrix a, const float* panels, int64_t first, int64_t columns, Matrix c) {
-  const int64_t width = kVectors * lanes();
-  for (int64_t j = 0; j < columns; j += width) {
-    const float* panel = panels + (first + j) * a.cols;
-    tile_rows<Float32, kRows, kVectors, false>(
-        TileOperands<float>{a.data, panel, a.stride, width, a.cols, c.data + j, c.stride, false}, a.rows, 0);
+  const int64_t width = panel_width(), next = width * a.cols;
+  TileOperands<float> o{a.data, panels + first * a.cols, a.stride, width, a.cols, next, c.data, c.stride, false};
+  int64_t j = 0;
+  if constexpr (kManyRegisters) {
+    for (; j + width < columns; j += 2 * width, o.b += 2 * next, o.c += 2 * width) {
+      tile_rows<Float32, kRows / 2, 4, false>(o, a.rows, 0);
+    }
   }
+  for (; j < columns; j += width, o.b += next, o.c += width) tile_rows<Float32, kRows, 2, false>(o, a.rows, 0);
 }
 
-void matmul_rows(ConstMatrix a, ConstMatrix b, Matrix c, bool add) {
-  tile_product<Float32, kRows, false>(
-      TileOperands<float>{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows, b.cols);
+template <bool kTransposed>
+void matmul(ConstMatrix a, ConstMatrix b, Matrix c, bool add) {
+  const TileOperands<float> o{a.data, b.data, a.stride, b.stride, b.rows, 2 * lanes(), c.data, c.stride, add};
+  tile_product<Float32, kRows, kManyRegisters, kTransposed>(o, c.rows, b.cols);
 }
-void matmul_columns(ConstMatrix a, ConstMatrix b, Matrix c, bool add) {
-  tile_product<Float32, kRows, true>(
-      TileOperands<float>{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows, b.cols);
-}
-
-int64_t panel_width() { return kVectors * lanes(); }
+void matmul_rows(ConstMatrix a, ConstMatrix b, Matrix c, bool add) { matmul<false>(a, b, c, add); }
+void matmul_columns(ConstMatrix a, ConstMatrix b, Matrix c, bool add) { matmul<true>(a, b, c, add); }
 
 // Four rows from x on, transposed into columns of `to`, four numbers of each at a time.
 HWY_INLINE void transpose_rows(const float* x, int64_t x_step, int64_t columns, float* to, int64_t to_step) {

@@ -121,20 +121,17 @@ void pack_transposed(ConstMatrix x, Bfloat16Pair* panels) {
 }
 
 void matmul_panels(ConstPairMatrix a, const Bfloat16Pair* panels, int64_t first, int64_t columns, Matrix c) {
-  for (int64_t j = 0; j < columns; j += kWidth) {
-    const Bfloat16Pair* panel = panels + (first + j) * a.cols;
-    tile_rows<Pairs, kRows, 2, false>(Operands{a.data, panel, a.stride, kWidth, a.cols, c.data + j, c.stride, false},
-                                      a.rows, 0);
+  const int64_t next = kWidth * a.cols;
+  Operands o{a.data, panels + first * a.cols, a.stride, kWidth, a.cols, next, c.data, c.stride, false};
+  for (int64_t j = 0; j < columns; j += kWidth, o.b += next, o.c += kWidth) {
+    tile_rows<Pairs, kRows, 2, false>(o, a.rows, 0);
   }
 }
 
-void matmul_rows(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) {
-  tile_product<Pairs, kRows, false>(Operands{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows,
-                                    b.cols);
-}
-void matmul_columns(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) {
-  tile_product<Pairs, kRows, true>(Operands{a.data, b.data, a.stride, b.stride, b.rows, c.data, c.stride, add}, c.rows,
-                                   b.cols);
+template <bool kTransposed>
+void matmul(ConstPairMatrix a, ConstPairMatrix b, Matrix c, bool add) {
+  const Operands o{a.data, b.data, a.stride, b.stride, b.rows, kWidth, c.data, c.stride, add};
+  tile_product<Pairs, kRows, false, kTransposed>(o, c.rows, b.cols);
 }
 
 }  // namespace
@@ -198,9 +195,9 @@ void bfloat16_matmul(ConstPairMatrix a, Transpose ta, ConstPairMatrix b, Matrix 
   if (use_tiles()) {
     amx_matmul(a, ta, b, c, write);
   } else if (ta == Transpose::kNo) {
-    matmul_rows(a, b, c, write == Write::kAdd);
+    matmul<false>(a, b, c, write == Write::kAdd);
   } else {
-    matmul_columns(a, b, c, write == Write::kAdd);
+    matmul<true>(a, b, c, write == Write::kAdd);
   }
 }
 
