@@ -9,7 +9,8 @@ namespace lra {
 
 // Runs `body` and returns its exit code. lra::Error ends with its own code, cxxopts' exceptions with 2, anything else
 // with 1; each prints "name: message". Standard output is flushed: a write error there (closed pipe, full disk) ends
-// with 1. SIGPIPE is ignored, so that a closed pipe is such an error and not a sudden end.
+// with 1. SIGPIPE is ignored, so that a closed pipe is such an error and not a sudden end. With glibc, freed blocks
+// of a megabyte and more go back to the system at once.
 int run_program(const std::string& name, const std::function<int()>& body);
 
 // Line breaks, control characters and marks that turn the direction of writing become blanks: an error stays one line
