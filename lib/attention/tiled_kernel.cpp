@@ -1,5 +1,7 @@
 #include "lib/attention/tiled_kernel.h"
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -58,6 +60,14 @@ class TileMask {
     if (saved_ != nullptr) return;
     const PhaseScope phase(Phase::kMasks);
     dropout_mask(key_, rate_, query, key, queries, keys, bits_, stride_);
+  }
+  // Fetches rows of the tile ahead of their use: those of a long sequence lie in memory, each a stride from the one
+  // before, where no processor looks by itself.
+  void prefetch(int64_t row, int64_t rows, int64_t keys) const {
+    if (bits_ == nullptr) return;
+    for (int64_t i = row; i < row + rows; ++i) {
+      for (int64_t byte = 0; byte < mask_bytes(keys); byte += 64) hwy::Prefetch(bits_ + i * stride_ + byte);
+    }
   }
   // Of query number `row` of the block, or null.
   const uint8_t* row(int64_t row) const { return bits_ == nullptr ? nullptr : bits_ + row * stride_; }
@@ -313,6 +323,7 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
     for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
       const int64_t query = first + at;
       const Matrix s = scratch.s.panel(at, rows, keys), g = scratch.g.panel(at, rows, keys);
+      scratch.mask.prefetch(at, rows, keys);
       Products::scores(q.row_block(query, rows), k_columns, key, keys, s);  // the same bits as in the forward pass
       Products::scores(d_left.row_block(query, rows), v_columns, key, keys, g);
       {
