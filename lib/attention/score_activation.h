@@ -12,8 +12,8 @@
 
 namespace lra {
 
-// Scores of some queries (rows, at most kTileRows but for forward_begin and forward_end) with some keys (columns) of
-// one head.
+// Scores of some queries (rows, at most kMostTileRows but for forward_begin and forward_end) with some keys (columns)
+// of one head.
 struct ScoreTile {
   int64_t tokens;      // N, of the sequence
   int64_t query, key;  // those of s(0, 0)

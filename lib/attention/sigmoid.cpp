@@ -101,7 +101,7 @@ class Sigmoid final : public ScoreActivation {
 
  private:
   struct Biases {
-    float values[kTileRows];
+    float values[kMostTileRows];
     Biases(const Sigmoid& sigmoid, const ScoreTile& tile) {
       for (int64_t i = 0; i < tile.s.rows; ++i) {
         values[i] = sigmoid.form_ != Form::kBias ? 0.0f

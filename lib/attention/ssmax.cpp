@@ -59,13 +59,13 @@ class Ssmax final : public OnlineSoftmax {
   explicit Ssmax(bool bias) : bias_(bias) {}
 
   void forward(const ScoreTile& tile, float* statistics, float* earlier) const override {
-    float factors[kTileRows];
+    float factors[kMostTileRows];
     for (int64_t i = 0; i < tile.s.rows; ++i) factors[i] = factor(tile, i);
     HWY_DYNAMIC_DISPATCH(ssmax_forward)(tile, factors, statistics, earlier);
   }
   void backward(const ScoreTile& tile, const float* statistics, const float* row_dots, Matrix g,
                 const RowGradients& gradients) const override {
-    float factors[kTileRows], d_factors[kTileRows];
+    float factors[kMostTileRows], d_factors[kMostTileRows];
     for (int64_t i = 0; i < tile.s.rows; ++i) factors[i] = factor(tile, i);
     HWY_DYNAMIC_DISPATCH(ssmax_backward)(tile, factors, statistics, row_dots, g, d_factors);
     for (int64_t i = 0; i < tile.s.rows; ++i) {

@@ -15,6 +15,8 @@ namespace lra {
 
 // Rows of A that the kernels like best to take at once.
 constexpr int64_t kTileRows = 12;
+// The most rows that a tile of scores has, with whatever products.
+constexpr int64_t kMostTileRows = 16;
 
 // D rounded up to whole vectors.
 int64_t padded_width(int64_t d);

@@ -25,6 +25,8 @@ struct Float32Products {
   using Rows = ConstMatrix;
 
   static int64_t width(int64_t d) { return padded_width(d); }
+  // Queries whose scores are computed and turned into weights at a time.
+  static int64_t tile_rows() { return kTileRows; }
 
   static Columns columns(ConstMatrix x, Arena& arena) {
     float* panels = arena.floats(padded_columns(x.rows) * x.cols);
@@ -69,6 +71,7 @@ struct Bfloat16Products {
   using Rows = ConstPairMatrix;
 
   static int64_t width(int64_t d) { return bfloat16_width(d); }
+  static int64_t tile_rows() { return bfloat16_tile_rows(); }
 
   static Columns columns(ConstMatrix x, Arena& arena) {
     const PairMatrix panels = bfloat16_matrix(bfloat16_columns(x.rows), bfloat16_pairs(x.cols), arena);
@@ -98,8 +101,8 @@ struct Bfloat16Products {
    public:
     Tile(int64_t queries, int64_t keys, Arena& arena)
         : stride_(tile_stride(keys)),
-          panel_(arena.floats(kTileRows * stride_)),
-          rounded_(bfloat16_matrix(kTileRows, tile_stride(bfloat16_pairs(keys)), arena)),
+          panel_(arena.floats(tile_rows() * stride_)),
+          rounded_(bfloat16_matrix(tile_rows(), tile_stride(bfloat16_pairs(keys)), arena)),
           finished_(bfloat16_matrix(bfloat16_pairs(queries), stride_, arena)) {}
     Matrix panel(int64_t, int64_t rows, int64_t keys) const { return {panel_, rows, keys, stride_}; }
     // at is even.

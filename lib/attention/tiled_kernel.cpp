@@ -239,7 +239,7 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
     scale_rows(head.score_scale, nullptr, 0, head.q.row_block(first, count), scaled);
     const auto q = Products::left(scaled, scratch);
     float* statistics = kept.statistics != nullptr ? kept.statistics + first * width : scratch.floats(count * width);
-    typename Products::Tile tile(kTileRows, widest, scratch);
+    typename Products::Tile tile(Products::tile_rows(), widest, scratch);
     TileMask mask(in, index, kept.mask, count, widest, scratch);
     const ScoreTile rows_only = head.tile(Matrix(nullptr, count, 0), first, 0, nullptr, 0);
     activation_->forward_begin(rows_only, statistics);
@@ -248,11 +248,11 @@ void TiledKernel::head_forward(const AttentionInput& in, int index, Matrix out, 
       if (head.skips(first + count, key)) return;
       mask.take(first, count, key, keys);
       const auto values = Products::row_block(v, key, keys);
-      for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+      for_each_piece(count, Products::tile_rows(), [&](int64_t at, int64_t rows) {
         if (head.skips(first + at + rows, key)) return;
         const Matrix s = tile.panel(0, rows, keys), sum = sums.row_block(at, rows);
         Products::scores(q.row_block(at, rows), k, key, keys, s);
-        float earlier[kTileRows];
+        float earlier[kMostTileRows];
         std::fill_n(earlier, rows, 1.0f);
         {
           const PhaseScope phase(Phase::kWeights);
@@ -320,7 +320,7 @@ void TiledKernel::head_backward(const AttentionInput& in, int index, ConstMatrix
     }
     const auto k_tile = Products::row_block(k_rows, key, keys);
     scratch.mask.take(first, count, key, keys);
-    for_each_piece(count, kTileRows, [&](int64_t at, int64_t rows) {
+    for_each_piece(count, Products::tile_rows(), [&](int64_t at, int64_t rows) {
       const int64_t query = first + at;
       const Matrix s = scratch.s.panel(at, rows, keys), g = scratch.g.panel(at, rows, keys);
       scratch.mask.prefetch(at, rows, keys);

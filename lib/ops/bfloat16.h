@@ -29,6 +29,8 @@ void use_bfloat16_tiles(bool wanted);
 
 // Columns of a result are computed in whole panels: N rounded up.
 int64_t bfloat16_columns(int64_t n);
+// Rows of A that the products like best to take at once: 12 or 16.
+int64_t bfloat16_tile_rows();
 // Columns of pairs of rows come in whole vectors: N rounded up.
 inline int64_t bfloat16_width(int64_t n) { return (n + 15) / 16 * 16; }
 inline int64_t bfloat16_pairs(int64_t k) { return (k + 1) / 2; }

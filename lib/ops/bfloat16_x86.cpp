@@ -162,6 +162,8 @@ bool bfloat16_supported() {
   return supported;
 }
 
+int64_t bfloat16_tile_rows() { return use_tiles() ? 16 : kRows; }
+
 int64_t bfloat16_columns(int64_t n) { return (n + kWidth - 1) / kWidth * kWidth; }
 
 void bfloat16_pack_rows(ConstMatrix x, PairMatrix packed) {
@@ -212,6 +214,7 @@ void use_bfloat16_tiles(bool) {}
 namespace {
 [[noreturn]] void missing() { fail("bfloat16 products on a processor without them"); }
 }  // namespace
+int64_t bfloat16_tile_rows() { return 12; }
 int64_t bfloat16_columns(int64_t n) { return n; }
 void bfloat16_pack_rows(ConstMatrix, PairMatrix) { missing(); }
 void bfloat16_pack_row_pairs(ConstMatrix, PairMatrix) { missing(); }
