@@ -38,6 +38,16 @@ class AcceptedRuns(unittest.TestCase):
                 self.assertEqual(record["metrics"]["best"]["step"], best["step"])
                 self.assertEqual(record["metrics"]["best"]["validation_accuracy"], best["accuracy"])
 
+    def test_norms_of_softmax(self):
+        """Each row's squared norm s lies between 1/n and 1, and that of its Jacobian is at most s(1 - s)."""
+        lines = [line for file in FILES for record in [json.loads(file.read_text())]
+                 if record["attention"]["spec"] == "softmax" for line in record["norms"] or []]
+        self.assertGreater(len(lines), 0)
+        for line in lines:
+            self.assertGreaterEqual(line["frobenius_mean"], 1 - 1e-6)
+            self.assertLessEqual(line["frobenius_per_sqrt_n"], 1 + 1e-6)
+            self.assertLessEqual(line["jacobian"], line["frobenius_mean"] * (1 + 1e-6))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
