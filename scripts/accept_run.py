@@ -31,6 +31,8 @@ def accept(folder):
         sys.exit(f"accept_run.py: {file}: not a record of schema lra-result/1")
     if record["status"] != "completed":
         sys.exit(f"accept_run.py: {file}: the run is {record['status']}, want completed")
+    if record["environment"]["dirty"]:
+        sys.exit(f"accept_run.py: {file}: the program was built from changed files; want one of a commit as it is")
     record["data"]["source"] = last_part(record["data"]["source"])
     if record["data"]["cache"]:
         record["data"]["cache"] = last_part(record["data"]["cache"])
