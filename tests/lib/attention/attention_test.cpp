@@ -74,7 +74,8 @@ INSTANTIATE_TEST_SUITE_P(Families, AgainstReference, testing::ValuesIn(all_specs
 // The products in bfloat16; its tolerance is that of rounded weights, which large powers of scores multiply.
 TEST(Bfloat16, AgreesWithReference) {
   if (!bfloat16_supported()) GTEST_SKIP() << "this processor has no AVX-512 BF16";
-  for (const char* text : {"softmax", "polynomial:power=1,scale=sqrt,form=quadratic", "polynomial:power=3,scale=16"}) {
+  for (const char* text : {"softmax", "ssmax:bias=1", "sigmoid:learnable=1",
+                           "polynomial:power=1,scale=sqrt,form=quadratic", "polynomial:power=3,scale=16"}) {
     for (const int64_t n : {1, 15, 97, 531}) {
       for (const int d : {5, 32}) {
         for (const float dropout : {0.0f, 0.3f}) {
